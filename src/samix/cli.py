@@ -1,0 +1,59 @@
+"""The command line. Each command lives in `samix.commands` and is imported when it is called."""
+
+import importlib
+import os
+import sys
+
+from samix.version import __version__
+
+COMMANDS = {
+    "demo": "train plain, Mixup, CutMix and SAMix on the embedded set and write a page (minutes)",
+    "train": "train a recipe in a run folder; the same command again goes on where it stopped",
+    "eval": "test a trained run",
+    "show": "draw mixed images and their masks, of a run or of two pictures of yours",
+    "recipes": "list the recipes",
+    "report": "compare runs: a table here, and a page with curves and pictures",
+}
+
+HELP = f"""samix {__version__} learns how to mix images (SAMix, arXiv 2111.15454).
+
+usage: samix COMMAND ...        samix COMMAND --help explains a command
+
+{chr(10).join(f"  {name:<9} {what}" for name, what in COMMANDS.items())}
+
+first steps:
+  samix demo                                  no data needed
+  samix train demo/samix                      one row of it
+  samix train cifar10-small --mixup cutmix    a mixup by name
+  samix report runs/demo                      table and page
+"""
+
+
+def main() -> None:
+    """Entry point of the `samix` program."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(words: list[str]) -> int:
+    """Runs one command line and returns the exit code; errors of the user's making are one sentence."""
+    from samix.errors import suggest
+
+    if not words or words[0] in ("-h", "--help", "help"):
+        print(HELP)
+        return 0
+    if words[0] == "--version":
+        print(f"samix {__version__}")
+        return 0
+    try:
+        if words[0] not in COMMANDS:
+            raise ValueError(f"unknown command {suggest(words[0], COMMANDS)}")
+        importlib.import_module(f"samix.commands.{words[0]}").run(words[1:])
+    except (ValueError, OSError, ArithmeticError, RuntimeError) as error:
+        if os.environ.get("SAMIX_DEBUG"):
+            raise
+        print(f"samix: {error}\n(SAMIX_DEBUG=1 shows where.)", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("samix: interrupted; the same command goes on from the last checkpoint.", file=sys.stderr)
+        return 130
+    return 0

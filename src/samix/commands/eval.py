@@ -1,0 +1,45 @@
+"""samix eval RUN: tests a trained run again, with every head."""
+
+import argparse
+import json
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+import samix  # noqa: F401  (prepares torchvision)
+from samix.commands.fields import from_yaml, override
+from samix.data.datasets import load_data
+from samix.engine.checkpoint import load_checkpoint
+from samix.engine.config import build_model
+from samix.engine.loop import make_fabric
+from samix.engine.testing import evaluate
+
+
+def run(words: list[str]) -> None:
+    """Prints top-1, top-5 and ECE of every head."""
+    parser = argparse.ArgumentParser(
+        prog="samix eval",
+        description="Test a run's last checkpoint on its test pictures. Fields of the recipe may be "
+        "overridden, for example --data.root or --machine.devices.",
+    )
+    parser.add_argument("run", type=Path, help="run folder")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    options, rest = parser.parse_known_args(words)
+    recipe = override(from_yaml(options.run / "config.yaml"), rest)
+    found = load_checkpoint(options.run)
+    if found is None:
+        raise FileNotFoundError(f"{options.run} has no checkpoint yet. Train it first with `samix train`.")
+    fabric = make_fabric(recipe)
+    fabric.launch()
+    split = load_data(recipe.data)
+    model = build_model(recipe, len(split.train.classes))
+    model.load_state_dict(found["model"])
+    scores = evaluate(fabric, fabric.to_device(model), split, recipe)
+    if options.json:
+        print(json.dumps({head: score._asdict() for head, score in scores.items()}, indent=2))
+        return
+    table = Table("head", "top-1 %", "top-5 %", "ECE %", title=f"{options.run}, step {found['step']}")
+    for head, score in scores.items():
+        table.add_row(head, *(f"{value:.2f}" for value in score))
+    Console().print(table)

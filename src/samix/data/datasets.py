@@ -1,0 +1,178 @@
+"""Datasets: the embedded ones, packs, torchvision's and any folder, all as an `ImageSet`.
+
+Small sets are decoded once and kept in memory as uint8; large folders are decoded when asked.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from samix.data.folders import read_folder, read_tiny_imagenet
+from samix.data.packs import find_root, read_pack
+from samix.data.synthetic import SHAPES, draw_pictures
+from samix.errors import suggest
+from samix.random import fold
+from samix.typing import Labels
+
+CIFAR_STATS = ((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010))
+IMAGENET_STATS = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+
+
+class ImageSet(NamedTuple):
+    """Pictures as uint8 [3, H, W], one tensor [N, 3, H, W] where all sizes agree."""
+
+    pictures: Sequence[Tensor] | Tensor
+    labels: Labels
+    classes: tuple[str, ...]
+
+
+class Split(NamedTuple):
+    """A dataset: what to learn from and what to test on, with the statistics to normalise by."""
+
+    train: ImageSet
+    test: ImageSet
+    mean: tuple[float, float, float]
+    std: tuple[float, float, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Data:
+    """Which pictures, and how they are seen in training and testing."""
+
+    name: str = "synthetic"
+    """A name of DATASETS: synthetic, digits, cifar10, cifar100, tiny-imagenet, folder."""
+    root: str | None = None
+    """Folder of the dataset; without it $SAMIX_DATA, then ./data."""
+    size: int = 32
+    """Side of the square picture that the network sees."""
+    train_pictures: int | None = None
+    """Keep only so many training pictures, balanced over classes; None keeps all."""
+    test_pictures: int | None = None
+    """Keep only so many test pictures, balanced over classes; None keeps all."""
+    subset_seed: int = 0
+    """Which pictures a subset keeps (and which ones the synthetic set draws)."""
+    view: str = "crop-flip"
+    """Training view: crop-flip (pad 4, crop, flip), resized-crop (random resized crop, flip) or none."""
+    min_scale: float = 0.08
+    """Smallest area that resized-crop may take."""
+    test_resize: int | None = None
+    """Short side before the centre crop of a test picture; None: resized to `size` only if needed."""
+    workers: int = 0
+    """Processes that prepare batches; sets in memory need none."""
+
+    def __post_init__(self) -> None:
+        if self.name not in DATASETS:
+            raise ValueError(f"unknown dataset {suggest(self.name, DATASETS)}")
+        if self.size < 8:
+            raise ValueError(f"data.size must be at least 8 pixels, got {self.size}.")
+        for name in ("train_pictures", "test_pictures"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise ValueError(f"data.{name} must be at least 1, or null for all; got {value}.")
+
+
+def load_data(data: Data) -> Split:
+    """Reads the dataset that `data` names and cuts it to the wanted number of pictures."""
+    split = DATASETS[data.name](data)
+    train = balanced_subset(split.train, data.train_pictures, data.subset_seed, "train")
+    test = balanced_subset(split.test, data.test_pictures, data.subset_seed, "test")
+    return split._replace(train=train, test=test)
+
+
+def balanced_subset(images: ImageSet, count: int | None, seed: int, which: str) -> ImageSet:
+    """`count` pictures with equally many of every class (within one), chosen by `seed`."""
+    if count is None or count == len(images.labels):
+        return images
+    if count > len(images.labels):
+        raise ValueError(f"data.{which}_pictures is {count}, but the set has only {len(images.labels)}.")
+    generator = torch.Generator().manual_seed(fold(seed, which))
+    order = torch.randperm(len(images.labels), generator=generator)
+    labels = images.labels[order]
+    # Rank of every picture within its class: the first of each class come first.
+    rank = torch.empty_like(labels)
+    for label in labels.unique():
+        mine = labels == label
+        rank[mine] = torch.arange(int(mine.sum()))
+    chosen = order[rank.argsort(stable=True)[:count]]
+    pictures = images.pictures
+    kept = pictures[chosen] if isinstance(pictures, Tensor) else [pictures[int(i)] for i in chosen]
+    return ImageSet(kept, images.labels[chosen], images.classes)
+
+
+def _synthetic(data: Data) -> Split:
+    counts = (data.train_pictures or 10_000, data.test_pictures or 2_000)
+    train, test = (
+        draw_pictures(count, size=data.size, seed=fold(data.subset_seed, which))
+        for count, which in zip(counts, ("train", "test"), strict=True)
+    )
+    names = tuple(SHAPES)
+    return Split(
+        ImageSet(train.images, train.labels, names), ImageSet(test.images, test.labels, names), *IMAGENET_STATS
+    )
+
+
+def _digits(data: Data) -> Split:
+    from sklearn.datasets import load_digits
+
+    bunch = load_digits()
+    grey = torch.from_numpy(bunch.images * (255 / 16)).round().to(torch.uint8)  # [N, 8, 8]
+    pictures = grey[:, None].expand(-1, 3, -1, -1)
+    pictures = torch.nn.functional.interpolate(pictures.float(), (data.size, data.size)).to(torch.uint8)
+    labels = torch.from_numpy(bunch.target).long()
+    order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(fold(data.subset_seed)))
+    names = tuple(str(digit) for digit in range(10))
+    test, train = order[:450], order[450:]
+    return Split(
+        ImageSet(pictures[train], labels[train], names),
+        ImageSet(pictures[test], labels[test], names),
+        *IMAGENET_STATS,
+    )
+
+
+def _cifar(classes: int) -> Callable[[Data], Split]:
+    def load(data: Data) -> Split:
+        name = f"cifar{classes}"
+        root = find_root(data.root, name, (f"{name}.npz", f"cifar-{classes}-{'batches-py' if classes == 10 else 'python'}"))
+        if (root / f"{name}.npz").is_file():
+            parts = read_pack(root / f"{name}.npz")
+        else:
+            from torchvision import datasets
+
+            reader = {10: datasets.CIFAR10, 100: datasets.CIFAR100}[classes]
+            sets = {"train": reader(str(root), train=True), "val": reader(str(root), train=False)}
+            parts = {
+                part: (torch.from_numpy(s.data).permute(0, 3, 1, 2), torch.tensor(s.targets), tuple(s.classes))
+                for part, s in sets.items()
+            }
+        return Split(ImageSet(*parts["train"]), ImageSet(*parts["val"]), *CIFAR_STATS)
+
+    return load
+
+
+def _tiny_imagenet(data: Data) -> Split:
+    root = find_root(data.root, "tiny-imagenet", ("tiny_imagenet.npz", "tiny-imagenet-200"))
+    if (root / "tiny_imagenet.npz").is_file():
+        parts = read_pack(root / "tiny_imagenet.npz")
+    else:
+        parts = read_tiny_imagenet(root / "tiny-imagenet-200")
+    return Split(ImageSet(*parts["train"]), ImageSet(*parts["val"]), *IMAGENET_STATS)
+
+
+def _folder(data: Data) -> Split:
+    if data.root is None:
+        raise FileNotFoundError("the dataset 'folder' needs --data.root: a folder with train/ and val/ inside.")
+    parts = read_folder(data.root)
+    return Split(ImageSet(*parts["train"]), ImageSet(*parts["val"]), *IMAGENET_STATS)
+
+
+DATASETS: dict[str, Callable[[Data], Split]] = {
+    "synthetic": _synthetic,
+    "digits": _digits,
+    "cifar10": _cifar(10),
+    "cifar100": _cifar(100),
+    "tiny-imagenet": _tiny_imagenet,
+    "folder": _folder,
+}

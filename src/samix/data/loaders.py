@@ -1,0 +1,99 @@
+"""Batches as a function of (seed, step): any process can make any batch, so resuming skips nothing.
+
+The pictures of one step are the same global batch however many processes share it; each takes a slice.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.utils.data import DataLoader, Dataset, Sampler
+
+from samix.data.datasets import ImageSet
+from samix.data.views import View
+from samix.random import fold, seeded
+from samix.typing import Labels
+
+
+class Draw(NamedTuple):
+    """What it takes to make one batch."""
+
+    seed: int
+    indices: Tensor
+
+
+class Batch(NamedTuple):
+    """Pictures uint8 [B, 3, S, S] and their labels."""
+
+    pictures: Tensor
+    labels: Labels
+
+
+class Batches(Dataset[Batch]):
+    """Makes the batch of a `Draw`: picks pictures and applies the view on the draw's own random stream."""
+
+    def __init__(self, images: ImageSet, view: View) -> None:
+        self.images, self.view = images, view
+
+    def __getitem__(self, draw: Draw) -> Batch:  # type: ignore[override]
+        pictures = self.images.pictures
+        picked = pictures[draw.indices] if isinstance(pictures, Tensor) else [pictures[int(i)] for i in draw.indices]
+        with seeded(draw.seed):
+            return Batch(self.view(picked), self.images.labels[draw.indices])
+
+
+class TrainPlan(Sampler[Draw]):
+    """The draws of all steps from `start` on: a new order every epoch, full batches only."""
+
+    def __init__(
+        self, pictures: int, batch: int, epochs: int, *, start: int = 0, seed: int = 0, rank: int = 0, world: int = 1
+    ) -> None:
+        if batch > pictures:
+            raise ValueError(f"batch_size {batch} is larger than the {pictures} training pictures. Lower it.")
+        if batch % world:
+            raise ValueError(f"batch_size {batch} must be a multiple of the {world} processes that share it.")
+        self.pictures, self.batch, self.start = pictures, batch, start
+        self.seed, self.rank, self.world = seed, rank, world
+        self.steps_per_epoch = pictures // batch
+        self.total = epochs * self.steps_per_epoch
+
+    def __len__(self) -> int:
+        return self.total - self.start
+
+    def __iter__(self) -> Iterator[Draw]:
+        share = self.batch // self.world
+        for step in range(self.start, self.total):
+            epoch, position = divmod(step, self.steps_per_epoch)
+            if position == 0 or step == self.start:
+                generator = torch.Generator().manual_seed(fold(self.seed, "order", epoch))
+                order = torch.randperm(self.pictures, generator=generator)
+            first = position * self.batch + self.rank * share
+            yield Draw(fold(self.seed, "view", step, self.rank), order[first : first + share])
+
+
+class TestPlan(Sampler[Draw]):
+    """Every picture once, in order; processes take alternating pictures."""
+
+    __test__ = False
+
+    def __init__(self, pictures: int, batch: int, *, rank: int = 0, world: int = 1) -> None:
+        self.chunks = torch.arange(pictures)[rank::world].split(batch)
+
+    def __len__(self) -> int:
+        return len(self.chunks)
+
+    def __iter__(self) -> Iterator[Draw]:
+        return (Draw(0, chunk) for chunk in self.chunks)
+
+
+def make_loader(images: ImageSet, view: View, plan: Sampler[Draw], workers: int = 0) -> DataLoader[Batch]:
+    """A DataLoader that yields whole batches as the plan orders them."""
+    return DataLoader(
+        Batches(images, view),
+        sampler=plan,
+        batch_size=None,
+        num_workers=workers,
+        pin_memory=torch.cuda.is_available(),
+        persistent_workers=False,
+    )

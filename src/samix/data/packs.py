@@ -1,0 +1,52 @@
+"""Packs: a whole dataset in one .npz file of JPEG bytes, decoded by a pool of threads.
+
+For each split S (train, val): `S_bytes` (all files end to end), `S_offsets` [n + 1], `S_labels` [n];
+`class_words` or `class_names` for the classes.
+"""
+
+import io
+import os
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+
+Part = tuple[Tensor, Tensor, tuple[str, ...]]
+"""Pictures uint8 [N, 3, H, W], labels [N], class names."""
+
+
+def find_root(root: str | None, name: str, entries: tuple[str, ...]) -> Path:
+    """The first of the given root, $SAMIX_DATA and ./data that holds one of `entries`."""
+    places = [Path(root)] if root else [Path(p) for p in (os.environ.get("SAMIX_DATA"), "data") if p]
+    for place in places:
+        if any((place / entry).exists() for entry in entries):
+            return place
+    raise FileNotFoundError(
+        f"dataset '{name}' not found: looked for {' or '.join(entries)} in "
+        f"{', '.join(str(place.absolute()) for place in places)}. "
+        "Put it there, or say where it is with --data.root or the variable SAMIX_DATA."
+    )
+
+
+def decode(data: bytes) -> Tensor:
+    """One encoded picture as uint8 [3, H, W]; greyscale and alpha are converted."""
+    with Image.open(io.BytesIO(data)) as image:
+        return torch.from_numpy(np.array(image.convert("RGB"))).permute(2, 0, 1).contiguous()
+
+
+def read_pack(path: Path) -> dict[str, Part]:
+    """Both splits of a pack, decoded; pictures of one pack have one size."""
+    with np.load(path, allow_pickle=False) as pack:
+        words = tuple(str(w) for w in pack["class_words" if "class_words" in pack else "class_names"])
+        return {part: _decode_part(pack, part, words) for part in ("train", "val")}
+
+
+def _decode_part(pack: np.lib.npyio.NpzFile, part: str, words: tuple[str, ...]) -> Part:
+    data, offsets = pack[f"{part}_bytes"], pack[f"{part}_offsets"]
+    files = [data[a:b].tobytes() for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
+    with ThreadPoolExecutor() as pool:
+        pictures = list(pool.map(decode, files, chunksize=256))
+    return torch.stack(pictures), torch.from_numpy(pack[f"{part}_labels"]).long(), words

@@ -1,0 +1,1 @@
+"""Engine: turns a recipe into a run folder."""

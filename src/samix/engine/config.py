@@ -1,0 +1,192 @@
+"""Recipe: one row of a table as a typed value, and how it becomes a model.
+
+The same value is what a recipe file holds, what the command line overrides field by field, and what
+`config.yaml` in a run folder records.
+"""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from torch import nn
+
+from samix.data.datasets import Data
+from samix.errors import suggest
+from samix.methods.mixing import Mixing
+from samix.methods.samix import AutoMixed, LearnedMixup, SAMix
+from samix.methods.supervised import Objective, Supervised, linear_head
+from samix.mixups import MIXUPS, Mixup
+from samix.nn.encoder import ENCODERS, Encoder, build_encoder
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plain:
+    """No mixup."""
+
+
+Policy = Plain | Mixup | LearnedMixup
+
+POLICIES: dict[str, type[Policy]] = {
+    "plain": Plain,
+    **MIXUPS,
+    "automix": AutoMixed,
+    "samix": LearnedMixup,
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Network:
+    """Which encoder."""
+
+    name: str = "small-resnet"
+    """A name of ENCODERS."""
+    width: int = 16
+    """Channels of the first stage (small-resnet only)."""
+    drop_path: float = 0.0
+    """Stochastic depth (timm networks only)."""
+
+    def __post_init__(self) -> None:
+        if self.name not in ENCODERS:
+            raise ValueError(f"unknown encoder {suggest(self.name, ENCODERS)}")
+        if self.width < 1:
+            raise ValueError(f"encoder.width must be at least 1, got {self.width}.")
+
+    def build(self) -> Encoder:
+        """A fresh encoder."""
+        options: dict[str, Any] = {"width": self.width} if self.name == "small-resnet" else {}
+        if self.drop_path:
+            options["drop_path_rate"] = self.drop_path
+        return build_encoder(self.name, **options)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Optimizer:
+    """How weights move. The Mixer has its own learning rate and momentum."""
+
+    name: str = "sgd"
+    """sgd, adamw or lamb."""
+    lr: float = 0.1
+    """Learning rate of the encoder and its heads at the given batch size."""
+    min_lr: float = 0.0
+    """Where the encoder's half cosine ends."""
+    weight_decay: float = 5e-4
+    """Weight decay; adamw and lamb spare biases and norms."""
+    momentum: float = 0.9
+    """Momentum of sgd."""
+    warmup_epochs: float = 0.0
+    """Linear warm-up from 0."""
+    mixer_lr: float = 0.1
+    """Learning rate of the Mixer."""
+    mixer_min_lr: float = 0.0
+    """Where the Mixer's half cosine ends."""
+    mixer_momentum: float = 0.9
+    """Momentum of sgd for the Mixer."""
+    clip: float | None = None
+    """Largest norm of the gradient; None does not clip."""
+
+    def __post_init__(self) -> None:
+        if self.name not in ("sgd", "adamw", "lamb"):
+            raise ValueError(f"unknown optimizer {suggest(self.name, ('sgd', 'adamw', 'lamb'))}")
+        for name in ("lr", "mixer_lr"):
+            if getattr(self, name) <= 0:
+                raise ValueError(f"optimizer.{name} must be positive, got {getattr(self, name)}.")
+        for name in ("min_lr", "mixer_min_lr", "weight_decay", "warmup_epochs"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"optimizer.{name} must not be negative, got {getattr(self, name)}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """Where and how fast; none of these fields changes what is learned, apart from rounding."""
+
+    accelerator: str = "auto"
+    """auto, cpu, cuda or mps (Lightning Fabric)."""
+    devices: int = 1
+    """Processes per node; more than one trains with DDP."""
+    nodes: int = 1
+    """Number of nodes."""
+    strategy: str = "auto"
+    """A Fabric strategy, for example ddp or fsdp; auto takes ddp for several processes."""
+    precision: str = "32-true"
+    """32-true, bf16-mixed or 16-mixed (Fabric's names)."""
+    threads: int | None = None
+    """CPU threads per process; None leaves torch's choice."""
+    channels_last: bool = True
+    """Memory format of convolutions; faster on most machines."""
+    compile: bool = False
+    """torch.compile the encoder; pays off in long runs."""
+    accumulate: int = 1
+    """Split each batch into so many parts, to save memory; batch-norm then sees the parts."""
+
+    def __post_init__(self) -> None:
+        for name in ("devices", "nodes", "accumulate"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"machine.{name} must be at least 1, got {getattr(self, name)}.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """Data + encoder + objective + policy + optimisation."""
+
+    data: Data = field(default_factory=Data)
+    """The pictures."""
+    encoder: Network = field(default_factory=Network)
+    """The network."""
+    mixup: Policy = field(default_factory=Plain)
+    """How images are mixed; its type is a name of POLICIES."""
+    objective: Objective = field(default_factory=Objective)
+    """Clean branch, smoothing, binary loss."""
+    optimizer: Optimizer = field(default_factory=Optimizer)
+    """How weights move."""
+    machine: Machine = field(default_factory=Machine)
+    """Where it runs."""
+    epochs: int = 100
+    """Passes over the training pictures."""
+    batch_size: int = 100
+    """Pictures per step, over all processes."""
+    eval_every: int = 1
+    """Test every so many epochs, and in each of the last 10."""
+    save_every: int = 1
+    """Write a checkpoint every so many epochs, and at the end."""
+    seed: int = 0
+    """Everything random follows from it."""
+
+    def __post_init__(self) -> None:
+        for name in ("epochs", "eval_every", "save_every"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
+        if self.batch_size < 2:
+            raise ValueError(
+                f"batch_size must be at least 2 (mixing takes two pictures, batch-norm more than one), "
+                f"got {self.batch_size}."
+            )
+
+
+def policy_name(policy: Policy) -> str:
+    """The name of a policy's type in POLICIES."""
+    return next(name for name, kind in POLICIES.items() if kind is type(policy))
+
+
+def to_dict(recipe: Recipe) -> dict[str, Any]:
+    """The recipe as plain values, the policy's name among its settings."""
+    values = asdict(recipe)
+    values["mixup"] = {"name": policy_name(recipe.mixup)} | values["mixup"]
+    return values
+
+
+def build_model(recipe: Recipe, classes: int) -> Supervised | Mixing | SAMix:
+    """The model that a recipe describes."""
+    encoder = recipe.encoder.build()
+    channels, dim = encoder.probe(recipe.data.size)
+    branch = recipe.objective.clean_weight > 0 and not isinstance(recipe.mixup, Plain)
+    clean_head: nn.Module | None = linear_head(dim, classes) if branch and recipe.objective.clean_head else None
+    method = Supervised(
+        encoder, linear_head(dim, classes), classes, clean_head=clean_head, objective=recipe.objective
+    )
+    if isinstance(recipe.mixup, LearnedMixup):
+        return SAMix(method, recipe.mixup.mixer.build(channels), recipe.mixup)
+    if isinstance(recipe.mixup, Mixup):
+        return Mixing(method, recipe.mixup)
+    return method
+
+
+__all__ = ["POLICIES", "Machine", "Network", "Optimizer", "Plain", "Recipe", "build_model", "to_dict"]

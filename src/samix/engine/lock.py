@@ -1,0 +1,30 @@
+"""One process per run folder: a second one is told so instead of spoiling the first one's files."""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+class RunInUseError(RuntimeError):
+    """The run folder belongs to a process that is alive."""
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Holds the folder's lock; the system frees it when the process ends, however it ends."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / ".lock").open("a+") as handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            handle.seek(0)
+            raise RunInUseError(
+                f"{folder} is in use by process {handle.read().strip() or 'unknown'}. "
+                "Wait for it, or choose another folder with --out."
+            ) from error
+        handle.truncate(0)
+        handle.write(str(os.getpid()))
+        handle.flush()
+        yield

@@ -1,0 +1,126 @@
+"""The record of a run: metrics.csv with a row per epoch, and summary.json at the end."""
+
+import csv
+import io
+import json
+import math
+import platform
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from samix.engine.checkpoint import write_text
+from samix.engine.config import Recipe, policy_name
+from samix.methods.base import Losses
+from samix.version import __version__
+
+METRICS = "metrics.csv"
+SUMMARY = "summary.json"
+COLUMNS = (
+    "epoch", "seconds", "loss", "images_per_s",
+    "mixer", "local", "globally", "mask", "gamma", "gap", "deviation",
+    "top1", "top5", "ece",
+)  # fmt: skip
+
+Row = dict[str, float]
+
+
+class Meter:
+    """Means of an epoch's losses, summed on the device and read once when the epoch ends."""
+
+    def __init__(self) -> None:
+        self.sums: dict[str, Tensor] = {}
+        self.counts: dict[str, int] = {}
+
+    def add(self, losses: Losses) -> None:
+        """Adds one step."""
+        values = {"loss": losses.encoder.detach()}
+        if losses.mixer is not None and losses.log is not None:
+            values |= {"mixer": losses.mixer.detach(), **losses.log._asdict()}
+        for name, value in values.items():
+            self.sums[name] = self.sums.get(name, torch.zeros_like(value)) + value
+            self.counts[name] = self.counts.get(name, 0) + 1
+
+    def row(self, epoch: int, images: int, began: float) -> Row:
+        """The epoch's row; a value that the model does not have (NaN) is left out."""
+        means = {name: float(value) / self.counts[name] for name, value in self.sums.items()}
+        means |= {"epoch": epoch, "images_per_s": images / (time.monotonic() - began)}
+        return {name: value for name, value in means.items() if not math.isnan(value)}
+
+
+def read_metrics(folder: Path, last_epoch: int) -> list[Row]:
+    """The rows up to `last_epoch`: later ones belong to work that a crash undid."""
+    path = folder / METRICS
+    if not path.exists():
+        return []
+    with path.open() as handle:
+        rows = [{k: float(v) for k, v in row.items() if v} for row in csv.DictReader(handle)]
+    return [row for row in rows if row["epoch"] <= last_epoch]
+
+
+def write_metrics(folder: Path, rows: list[Row]) -> None:
+    """All rows so far, atomically; further heads get columns of their own."""
+    extra = sorted({name for row in rows for name in row} - set(COLUMNS))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, [*COLUMNS, *extra], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({k: f"{v:.6g}" for k, v in row.items()} for row in rows)
+    write_text(folder / METRICS, text.getvalue())
+
+
+def summarize(name: str, recipe: Recipe, rows: list[Row], command: str) -> dict[str, Any]:
+    """The run in a few numbers; top1 is the median over the last 10 tested epochs (the paper's rule)."""
+    tested = [row for row in rows if "top1" in row]
+    last_ten = tested[-10:]
+    heads = {key: median(row[key] for row in last_ten) for key in tested[-1] if key.startswith("top1_")}
+    return {
+        "recipe": name,
+        "mixup": policy_name(recipe.mixup),
+        "seed": recipe.seed,
+        "epochs": recipe.epochs,
+        "top1": median(row["top1"] for row in last_ten),
+        "best": max(row["top1"] for row in tested),
+        "last": tested[-1]["top1"],
+        "top5": tested[-1]["top5"],
+        "ece": tested[-1]["ece"],
+        "heads": {"mix_q": median(row["top1"] for row in last_ten)}
+        | {key.removeprefix("top1_"): value for key, value in heads.items()},
+        "seconds": rows[-1]["seconds"],
+        "images_per_s": median(row["images_per_s"] for row in rows),
+        "peak_mb": peak_memory_mb(),
+        "commit": commit(),
+        "command": command,
+        "versions": {"samix": __version__, "torch": torch.__version__, "python": platform.python_version()},
+    }
+
+
+def write_summary(folder: Path, summary: dict[str, Any]) -> None:
+    """summary.json, whose presence says that the run is finished."""
+    write_text(folder / SUMMARY, json.dumps(summary, indent=2) + "\n")
+
+
+def peak_memory_mb() -> float:
+    """The most memory so far: of the GPU where there is one, else of this process."""
+    if torch.cuda.is_available():
+        return torch.cuda.max_memory_allocated() / 2**20
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (2**20 if sys.platform == "darwin" else 2**10)
+
+
+def commit() -> str:
+    """The commit of the samix checkout that runs, '' where it runs from an installed package."""
+    try:
+        done = subprocess.run(
+            ["git", "describe", "--always", "--dirty", "--abbrev=10", "--exclude=*"],
+            cwd=Path(__file__).parent, capture_output=True, text=True, timeout=10, check=False,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip()

@@ -1,0 +1,142 @@
+"""The training loop, in the open: batch, losses, one backward, step, momentum.
+
+Batches, augmentation and pairings are functions of (seed, step), so a run that was killed and started
+again ends with the same weights as one that was not.
+"""
+
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml
+from lightning_fabric import Fabric
+from lightning_fabric.strategies import DDPStrategy
+from torch import Tensor
+
+from samix.data.datasets import load_data
+from samix.data.loaders import TrainPlan, make_loader
+from samix.data.views import train_view
+from samix.engine.checkpoint import save_checkpoint, write_text
+from samix.engine.config import Recipe, build_model, to_dict
+from samix.engine.export import export_weights
+from samix.engine.health import MixerWatch, check_finite
+from samix.engine.lock import locked
+from samix.engine.log import Meter, read_metrics, summarize, write_metrics, write_summary
+from samix.engine.optim import build_optimizer, set_learning_rates
+from samix.engine.progress import Progress
+from samix.engine.resume import resume, snapshot
+from samix.engine.samples import write_retention, write_samples
+from samix.engine.testing import evaluate, head_scores, prepared
+from samix.methods.base import Losses
+from samix.mixups.base import check_labels
+from samix.random import fold
+
+Summary = dict[str, Any]
+
+
+def train(recipe: Recipe, folder: Path, *, name: str, command: str = "", quiet: bool = False) -> Summary:
+    """Trains a recipe in a run folder, going on from what the folder already holds."""
+    fabric = make_fabric(recipe)
+    fabric.launch()
+    if not fabric.is_global_zero:
+        return run(fabric, recipe, folder, name, command, quiet=True)
+    with locked(folder):
+        return run(fabric, recipe, folder, name, command, quiet)
+
+
+def make_fabric(recipe: Recipe) -> Fabric:
+    """Fabric for the recipe's machine; several processes train with DDP."""
+    machine, strategy = recipe.machine, recipe.machine.strategy
+    if machine.threads:
+        torch.set_num_threads(machine.threads)
+    if strategy == "auto" and machine.devices * machine.nodes > 1:
+        # A batch may leave a part of the model without gradient (mixer_probability).
+        strategy = DDPStrategy(find_unused_parameters=True)  # type: ignore[assignment]
+    return Fabric(
+        accelerator=machine.accelerator,
+        devices=machine.devices,
+        num_nodes=machine.nodes,
+        strategy=strategy,
+        precision=machine.precision,  # type: ignore[arg-type]
+    )
+
+
+def run(fabric: Fabric, recipe: Recipe, folder: Path, name: str, command: str, quiet: bool) -> Summary:
+    """One process's part of a training run."""
+    split = load_data(recipe.data)
+    check_labels(split.train.labels, len(split.train.classes))
+    torch.manual_seed(fold(recipe.seed, "weights"))
+    layout = torch.channels_last if recipe.machine.channels_last else torch.contiguous_format
+    model = build_model(recipe, len(split.train.classes)).to(memory_format=layout)  # type: ignore[call-overload]
+    optimizer = build_optimizer(model.parameter_groups(), recipe.optimizer)
+    start = resume(recipe, folder, model, optimizer)
+    if fabric.is_global_zero:
+        write_text(folder / "config.yaml", yaml.safe_dump(to_dict(recipe), sort_keys=False))
+    wrapped, optimizer = fabric.setup(model, optimizer)
+    if recipe.machine.compile:
+        getattr(model, "method", model).encoder.network.compile()
+
+    plan = TrainPlan(
+        len(split.train.labels), recipe.batch_size, recipe.epochs,
+        start=start, seed=recipe.seed, rank=fabric.global_rank, world=fabric.world_size,
+    )  # fmt: skip
+    loader = make_loader(split.train, train_view(recipe.data), plan, recipe.data.workers)
+    batches = prepared(fabric, loader, split, recipe)
+    rows = read_metrics(folder, start // plan.steps_per_epoch)
+    watch = MixerWatch()
+
+    with Progress(recipe, plan.steps_per_epoch, quiet=quiet) as progress:
+        for epoch in range(start // plan.steps_per_epoch, recipe.epochs):
+            model.train()
+            meter, began = Meter(), time.monotonic()
+            for step in range(epoch * plan.steps_per_epoch, (epoch + 1) * plan.steps_per_epoch):
+                share = step / plan.total
+                torch.manual_seed(fold(recipe.seed, "step", step, fabric.global_rank))
+                set_learning_rates(optimizer, recipe.optimizer, share, recipe.epochs)
+                losses = train_step(fabric, wrapped, optimizer, next(batches), recipe, share)
+                check_finite(losses, step, epoch + 1)
+                model.after_step(share)
+                meter.add(losses)
+                progress.step(epoch + 1, step, losses)
+            row = meter.row(epoch + 1, plan.steps_per_epoch * recipe.batch_size, began)
+            if due(epoch + 1, recipe.eval_every, recipe.epochs, last=10):
+                row |= head_scores(evaluate(fabric, model, split, recipe))
+            row["seconds"] = time.monotonic() - began + (rows[-1]["seconds"] if rows else 0)
+            rows.append(row)
+            watch.see(row)
+            progress.epoch(row)
+            if fabric.is_global_zero:
+                write_metrics(folder, rows)
+                if due(epoch + 1, recipe.save_every, recipe.epochs, last=1):
+                    save_checkpoint(folder, snapshot(recipe, model, optimizer, step + 1))
+
+    summary = summarize(name, recipe, rows, command)
+    if fabric.is_global_zero:
+        export_weights(folder, recipe, model, split.train.classes)
+        write_samples(folder, recipe, model, split)
+        write_retention(folder, recipe, model, split)
+        write_summary(folder, summary)
+    return summary
+
+
+def train_step(
+    fabric: Fabric, model: Any, optimizer: Any, batch: tuple[Tensor, Tensor], recipe: Recipe, share: float
+) -> Losses:
+    """One optimiser step on one batch, in as many parts as the recipe asks."""
+    parts = recipe.machine.accumulate
+    pieces = list(zip(*(values.chunk(parts) for values in batch), strict=True))
+    for number, (x, y) in enumerate(pieces, start=1):
+        with fabric.no_backward_sync(model, enabled=number < len(pieces)):
+            losses: Losses = model(x, y, share)
+            fabric.backward(losses.total * (len(x) / len(batch[0])))
+    if recipe.optimizer.clip is not None:
+        fabric.clip_gradients(model, optimizer, max_norm=recipe.optimizer.clip)
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=True)
+    return losses
+
+
+def due(epoch: int, every: int, epochs: int, last: int) -> bool:
+    """Every so many epochs, and in each of the last ones."""
+    return epoch % every == 0 or epoch > epochs - last

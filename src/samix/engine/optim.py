@@ -1,0 +1,43 @@
+"""One optimizer with groups: the encoder's and the Mixer's parameters, each with its own schedule."""
+
+from timm.optim import Lamb
+from torch import nn, optim
+
+from samix.engine.config import Optimizer
+from samix.schedules import warmup_cosine
+
+
+def build_optimizer(
+    parameters: dict[str, list[nn.Parameter]], config: Optimizer
+) -> optim.Optimizer:
+    """An optimizer whose groups remember which schedule they follow (`group['role']`)."""
+    groups = []
+    for role, members in parameters.items():
+        lr = config.mixer_lr if role == "mixer" else config.lr
+        momentum = config.mixer_momentum if role == "mixer" else config.momentum
+        extra = {"momentum": momentum} if config.name == "sgd" else {}
+        for chosen, decay in split_decay(members, config):
+            groups.append({"params": chosen, "role": role, "lr": lr, "weight_decay": decay, **extra})
+    if config.name == "sgd":
+        return optim.SGD(groups, lr=config.lr)
+    return (Lamb if config.name == "lamb" else optim.AdamW)(groups, lr=config.lr)
+
+
+def split_decay(
+    members: list[nn.Parameter], config: Optimizer
+) -> list[tuple[list[nn.Parameter], float]]:
+    """Parameters with their weight decay: SGD decays all, the others spare biases, norms and scalars."""
+    if config.name == "sgd":
+        return [(members, config.weight_decay)]
+    decayed = [p for p in members if p.ndim > 1]
+    spared = [p for p in members if p.ndim <= 1]
+    return [(group, decay) for group, decay in ((decayed, config.weight_decay), (spared, 0.0)) if group]
+
+
+def set_learning_rates(optimizer: optim.Optimizer, config: Optimizer, progress: float, epochs: int) -> None:
+    """Gives every group the learning rate of its schedule: linear warm-up, then half a cosine."""
+    warmup = min(config.warmup_epochs / epochs, 1.0)
+    for group in optimizer.param_groups:
+        mixer = group["role"] == "mixer"
+        start, end = (config.mixer_lr, config.mixer_min_lr) if mixer else (config.lr, config.min_lr)
+        group["lr"] = warmup_cosine(progress, start, end, warmup)

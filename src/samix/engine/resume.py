@@ -1,0 +1,56 @@
+"""Snapshots of a run, and going on from one: the same recipe or a clear refusal."""
+
+from pathlib import Path
+from typing import Any
+
+from torch import nn, optim
+
+from samix.engine.checkpoint import load_checkpoint
+from samix.engine.config import Recipe, to_dict
+
+
+def snapshot(recipe: Recipe, model: nn.Module, optimizer: optim.Optimizer, step: int) -> dict[str, Any]:
+    """Everything that a resumed run needs; random streams follow from seed and step."""
+    return {
+        "step": step,
+        "model": model.state_dict(),
+        "optimizer": optimizer.state_dict(),
+        "recipe": comparable(recipe),
+    }
+
+
+def resume(recipe: Recipe, folder: Path, model: nn.Module, optimizer: optim.Optimizer) -> int:
+    """Loads the folder's last checkpoint and returns its step; 0 where there is none."""
+    found = load_checkpoint(folder)
+    if found is None:
+        return 0
+    if changed := differences(found["recipe"], comparable(recipe)):
+        raise ValueError(
+            f"{folder} holds a run of another recipe: {'; '.join(changed)}. "
+            "Choose another folder with --out, or remove this one."
+        )
+    model.load_state_dict(found["model"])
+    optimizer.load_state_dict(found["optimizer"])
+    return found["step"]
+
+
+def comparable(recipe: Recipe) -> dict[str, Any]:
+    """The recipe without what a resumed run may change: where it runs, how it loads, how often it tests."""
+    values = to_dict(recipe)
+    for name in ("machine", "eval_every", "save_every"):
+        values.pop(name)
+    for name in ("root", "workers"):
+        values["data"].pop(name)
+    return values
+
+
+def differences(old: dict[str, Any], new: dict[str, Any], prefix: str = "") -> list[str]:
+    """Fields in which two recipes differ, as 'epochs: there 100, here 50'."""
+    found = []
+    for key in sorted(set(old) | set(new)):
+        a, b = old.get(key), new.get(key)
+        if isinstance(a, dict) and isinstance(b, dict):
+            found += differences(a, b, f"{prefix}{key}.")
+        elif a != b:
+            found.append(f"{prefix}{key}: there {a}, here {b}")
+    return found

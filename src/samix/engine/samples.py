@@ -1,0 +1,114 @@
+"""Mixed pictures, their masks and what the Mixer looks at, written as arrays for the report to draw."""
+
+import csv
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from samix.data.datasets import Split
+from samix.data.synthetic import draw_pictures
+from samix.data.views import denormalize, normalize, test_view
+from samix.engine.checkpoint import write_atomically, write_text
+from samix.engine.config import Recipe
+from samix.evaluate.retention import retention_sweep
+from samix.methods.mixing import Mixing
+from samix.methods.samix import SAMix
+from samix.mixups.base import Mixed
+from samix.pairing import Pairing
+from samix.random import fold, seeded
+from samix.typing import Images
+
+PAIRS = 6
+LAMS = tuple(round(0.1 * step, 1) for step in range(11))
+
+
+@torch.no_grad()
+def mix_images(model: Any, x: Images, pairing: Pairing) -> Mixed | None:
+    """What a trained model would mix: its policy or its Mixer in eval mode; None for plain training."""
+    if isinstance(model, Mixing):
+        return model.policy(x, pairing)
+    if isinstance(model, SAMix):
+        training = model.training
+        model.eval()
+        mixed = model.mix(x, model.momentum.maps(x), pairing)
+        model.train(training)
+        return mixed
+    return None
+
+
+def write_samples(folder: Path, recipe: Recipe, model: Any, split: Split) -> None:
+    """samples.npz: test pictures of different classes in pairs, mixed over the lam range."""
+    chosen = one_of_each_class(split.test.labels, 2 * PAIRS)
+    pictures = [split.test.pictures[int(i)] for i in chosen]
+    raw = test_view(recipe.data)(torch.stack(pictures) if _same_size(pictures) else pictures)
+    device = next(model.parameters()).device
+    x = normalize(raw.to(device), split.mean, split.std)
+    index = (torch.arange(len(x), device=device) + len(x) // 2) % len(x)
+    half = len(x) // 2
+    arrays: dict[str, Any] = {"first": raw[:half], "partner": raw[index[:half].cpu()], "lams": np.float32(LAMS)}
+    sweep = [mix_images(model, x, Pairing(x.new_tensor([lam]), index)) for lam in LAMS]
+    mixed = [m for m in sweep if m is not None]
+    if mixed:
+        arrays["masks"] = torch.stack([m.mask.expand(len(x), -1, -1, -1)[:half].float().cpu() for m in mixed])
+        arrays["mixed"] = torch.stack([denormalize(m.x[:half], split.mean, split.std).cpu() for m in mixed])
+    if isinstance(model, SAMix):
+        content, attention = explain(model, x, Pairing(x.new_tensor([0.5]), index))
+        arrays |= {"content": content[:half].cpu(), "attention": attention[:half].cpu()}
+    plain = {name: np.asarray(value) for name, value in arrays.items()}
+    write_atomically(folder / "samples.npz", lambda temporary: _save(temporary, plain))
+
+
+@torch.no_grad()
+def explain(model: SAMix, x: Images, pairing: Pairing) -> tuple[Tensor, Tensor]:
+    """The Mixer's content map and its attention averaged over the asking positions, both [B, h, w]."""
+    training = model.training
+    model.eval()
+    z = model.momentum.maps(x).float()
+    parts = model.mixer.parts(z, pairing)
+    model.train(training)
+    return parts.content[:, 0], parts.attention.mean(dim=1).view(len(z), *z.shape[-2:])
+
+
+def write_retention(folder: Path, recipe: Recipe, model: Any, split: Split, count: int = 240) -> None:
+    """retention.csv: how much of each object a mixed picture keeps; only where true masks are known."""
+    if recipe.data.name != "synthetic" or not isinstance(model, Mixing | SAMix):
+        return
+    pictures = draw_pictures(count, size=recipe.data.size, seed=fold(recipe.data.subset_seed, "retention"))
+    device = next(model.parameters()).device
+
+    def mix(images: Images, pairing: Pairing) -> Mixed:
+        """Mixes images in [0, 1] as the model would mix normalised ones."""
+        x = normalize((images * 255).to(device), split.mean, split.std)
+        mixed = mix_images(model, x, Pairing(pairing.lam.to(device), pairing.index.to(device)))
+        assert mixed is not None
+        return Mixed(images, mixed.mask.cpu(), pairing)
+
+    with seeded(fold(recipe.seed, "retention")):
+        rows = retention_sweep(mix, pictures, LAMS)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(rows[0]._fields)
+    writer.writerows([f"{value:.4f}" for value in row] for row in rows)
+    write_text(folder / "retention.csv", text.getvalue())
+
+
+def one_of_each_class(labels: Tensor, count: int) -> Tensor:
+    """Positions of `count` pictures, going through the classes in turn."""
+    order = torch.argsort(labels, stable=True)
+    sorted_labels = labels[order]
+    starts = torch.searchsorted(sorted_labels, sorted_labels)
+    rank = torch.arange(len(labels)) - starts
+    return order[torch.argsort(rank, stable=True)][:count]
+
+
+def _same_size(pictures: list[Tensor]) -> bool:
+    return all(picture.shape == pictures[0].shape for picture in pictures)
+
+
+def _save(path: Path, arrays: dict[str, Any]) -> None:
+    with path.open("wb") as handle:
+        np.savez_compressed(handle, **arrays)

@@ -1,0 +1,56 @@
+"""Testing a model on a dataset's test pictures, over all heads and processes."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import torch
+from lightning_fabric import Fabric
+from torch import Tensor
+
+from samix.data.datasets import Split
+from samix.data.loaders import Batch, TestPlan, make_loader
+from samix.data.views import normalize, test_view
+from samix.engine.config import Recipe
+from samix.engine.log import Row
+from samix.evaluate.accuracy import Counts, Score, count, score, total
+
+TEST_BATCH = 250
+
+
+def prepared(
+    fabric: Fabric, batches: Iterable[Batch], split: Split, recipe: Recipe
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Batches on the training device, normalised there, in the wanted memory format."""
+    layout = torch.channels_last if recipe.machine.channels_last else torch.contiguous_format
+    for batch in batches:
+        pictures, labels = fabric.to_device(tuple(batch))
+        yield normalize(pictures, split.mean, split.std).contiguous(memory_format=layout), labels
+
+
+@torch.no_grad()
+def evaluate(fabric: Fabric, model: Any, split: Split, recipe: Recipe) -> dict[str, Score]:
+    """Scores of every head on the test pictures; the first head is the one to report."""
+    training = model.training
+    model.eval()
+    plan = TestPlan(len(split.test.labels), TEST_BATCH, rank=fabric.global_rank, world=fabric.world_size)
+    loader = make_loader(split.test, test_view(recipe.data), plan, recipe.data.workers)
+    counts: dict[str, list[Counts]] = {}
+    for images, labels in prepared(fabric, loader, split, recipe):
+        with fabric.autocast():
+            heads = model.heads(images)
+        for head, logits in heads.items():
+            counts.setdefault(head, []).append(count(logits, labels))
+    model.train(training)
+    return {head: score(summed(fabric, total(parts))) for head, parts in counts.items()}
+
+
+def summed(fabric: Fabric, counts: Counts) -> Counts:
+    """The counts of all processes together."""
+    reduced = fabric.all_reduce(tuple(counts), reduce_op="sum")
+    return Counts(*reduced)  # type: ignore[misc]
+
+
+def head_scores(scores: dict[str, Score]) -> Row:
+    """The reported head as top1, top5, ece; every further head as top1_<head>."""
+    (_, reported), *others = scores.items()
+    return reported._asdict() | {f"top1_{head}": other.top1 for head, other in others}

@@ -1,0 +1,1 @@
+"""Evaluation: accuracy, calibration, object retention."""

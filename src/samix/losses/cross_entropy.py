@@ -1,0 +1,33 @@
+"""Cross-entropy for clean and mixed labels, in float32 whatever the precision of the logits."""
+
+import torch
+from torch.nn import functional as F
+
+from samix.pairing import Pairing
+from samix.typing import AnyLabels, Labels, Logits, PerSample, Scalar, SoftLabels
+
+
+def cross_entropy(logits: Logits, y: AnyLabels, smoothing: float = 0.0) -> Scalar:
+    """-y log p, SAMix Eq. (1), mean over the batch; `smoothing` moves that share of y to all classes."""
+    return F.cross_entropy(logits.float(), y, label_smoothing=smoothing)
+
+
+def mixup_cross_entropy(logits: Logits, y: Labels, pairing: Pairing, smoothing: float = 0.0) -> Scalar:
+    """lam CE(y_i, p_m) + (1 - lam) CE(y_j, p_m), SAMix Eq. (3) with y_i and y_j restored (E1)."""
+    return mixup_cross_entropy_per_sample(logits, y, pairing, smoothing).mean()
+
+
+def mixup_cross_entropy_per_sample(
+    logits: Logits, y: Labels, pairing: Pairing, smoothing: float = 0.0
+) -> PerSample:
+    """Eq. (3) before the mean over the batch, so that per-sample lam weighs each sample first."""
+    log_p = F.log_softmax(logits.float(), dim=1)
+    rows = torch.arange(len(y), device=y.device)
+    hard = -pairing.lam * log_p[rows, y] - (1 - pairing.lam) * log_p[rows, y[pairing.index]]
+    return (1 - smoothing) * hard - smoothing * log_p.mean(dim=1)
+
+
+def soft_binary_cross_entropy(logits: Logits, targets: SoftLabels) -> Scalar:
+    """MBCE: sum over classes of BCE(sigmoid(v_c), target_c), mean over the batch (METHODS 15)."""
+    loss = F.binary_cross_entropy_with_logits(logits.float(), targets.float(), reduction="none")
+    return loss.sum(dim=1).mean()

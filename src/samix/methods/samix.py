@@ -1,0 +1,175 @@
+"""SAMix online: an encoder and a Mixer that train each other (SAMix Eqs. (5), (12)-(14)).
+
+Everything the Mixer needs runs through a momentum copy of the method that takes no gradient, and the
+encoder learns from detached masks. So the two objectives have disjoint gradients, and one backward of
+their sum equals the alternating updates of Eqs. (12) and (13). Differs from the official code: eta
+works (O1), the encoder's mask is adjusted to the encoder's lam (O2), any batch size (O15).
+"""
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor, nn
+
+from samix.losses import EtaBalanced, eta_balanced, mask_loss
+from samix.methods.base import Losses, MixerLog
+from samix.methods.supervised import Supervised, part_of
+from samix.mixups.adjust import adjust_mask
+from samix.mixups.base import Mixed, blend
+from samix.mixups.mixup import constant_mask
+from samix.nn.mixer import Mixer, MixerConfig
+from samix.nn.momentum import momentum_copy, momentum_update
+from samix.pairing import Pairing, as_image_weight, draw_pairing
+from samix.schedules import held_cosine, linear
+from samix.typing import Images, Labels, Logits, Maps, Mask
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnedMixup:
+    """How an online Mixer is built, trained and used; the defaults are SAMix's."""
+
+    mixer: MixerConfig = field(default_factory=MixerConfig)
+    """The parts of the Mixer."""
+    alpha: float = 2.0
+    """lam ~ Beta(alpha, alpha), for the encoder's and the Mixer's pairs."""
+    local: float = 1.0
+    """Weight of the local term of Eq. (8); AutoMix trains on the global term alone."""
+    eta: float = 0.5
+    """Weight of the global term of Eq. (8)."""
+    beta: float = 0.1
+    """Weight of the mask loss at the start of training; falls linearly to 0."""
+    mask_margin: float = 0.1
+    """How far mean(mask) may be from lam before the mask loss counts it."""
+    variance_weight: float = 2.0
+    """How much the mask loss rewards the mask's variance."""
+    adjust: float = 1.0
+    """Probability per batch that the encoder's masks are adjusted to mean lam."""
+    lam_margin: float = 0.08
+    """Where min(lam, 1 - lam) is at most this, the encoder sees plain Mixup."""
+    warmup: float = 0.0
+    """Share of training in which the encoder sees plain Mixup while the Mixer already learns."""
+    mixer_fraction: float = 1.0
+    """Part of the batch that trains the Mixer (speed; the paper: 1)."""
+    mixer_probability: float = 1.0
+    """Probability per batch of training the Mixer at all (official ViT runs: 0.8)."""
+    momentum: float = 0.999
+    """Momentum of the copy at the start, Eq. (14)."""
+    momentum_end: float = 0.999999
+    """Momentum of the copy at the end of training."""
+    momentum_hold: float = 0.1
+    """Share of training before the momentum begins to rise."""
+
+    def __post_init__(self) -> None:
+        if self.alpha <= 0:
+            raise ValueError(f"mixup.alpha must be positive, got {self.alpha}.")
+        if not 0 < self.mixer_fraction <= 1:
+            raise ValueError(f"mixup.mixer_fraction must lie in (0, 1], got {self.mixer_fraction}.")
+        for name in SHARES:
+            if not 0 <= getattr(self, name) <= 1:
+                raise ValueError(f"mixup.{name} must lie in [0, 1], got {getattr(self, name)}.")
+
+
+SHARES = ("local", "eta", "adjust", "warmup", "mixer_probability", "momentum", "momentum_end", "momentum_hold")
+"""Settings of `LearnedMixup` that are probabilities, weights or shares of training."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class AutoMixed(LearnedMixup):
+    """AutoMix (arXiv 2103.13027): MixBlock, mixup cross-entropy, mask loss on the mean only."""
+
+    mixer: MixerConfig = field(
+        default_factory=lambda: MixerConfig(
+            encoding="concat", attention="cross", content="linear", upsample="nearest"
+        )
+    )
+    local: float = 0.0
+    eta: float = 1.0
+    variance_weight: float = 0.0
+
+
+class SAMix(nn.Module):
+    """A method, a Mixer and the method's momentum copy."""
+
+    def __init__(self, method: Supervised, mixer: Mixer, settings: LearnedMixup | None = None) -> None:
+        super().__init__()
+        self.method, self.mixer = method, mixer
+        self.settings = settings or LearnedMixup()
+        self.momentum = momentum_copy(method)
+
+    def forward(self, x: Images, y: Labels, progress: float = 0.0) -> Losses:
+        """Both objectives of Eq. (5) for one batch."""
+        s = self.settings
+        with torch.no_grad():
+            z = self.momentum.maps(x)  # [B, C, h, w] of the clean images
+
+        # The encoder learns from fixed masks, Eq. (12).
+        mixed = self.mix(x, z, draw_pairing(len(x), s.alpha, device=x.device), progress)
+        encoder = self.method.mixed_loss(mixed, x, y)
+
+        # The Mixer learns through the frozen momentum copy, Eq. (13).
+        count = part_of(len(x), s.mixer_fraction)
+        if count < 2 or not bernoulli(s.mixer_probability):
+            return Losses(encoder, lam=mixed.pairing.lam)
+        mixer, log = self.mixer_objective(x[:count], y[:count], z[:count], progress)
+        return Losses(encoder, mixer, mixed.pairing.lam, log)
+
+    @torch.no_grad()
+    def mix(self, x: Images, z: Maps, pairing: Pairing, progress: float = 1.0) -> Mixed:
+        """Images for the encoder: learned masks adjusted to lam, plain Mixup where that is safer."""
+        s, size = self.settings, (x.shape[-2], x.shape[-1])
+        mask = constant_mask(size, pairing.lam.to(x))
+        if progress >= s.warmup:
+            learned = self.mixer(z, pairing, size)
+            if bernoulli(s.adjust):
+                learned = adjust_mask(learned, pairing.lam)
+            extreme = torch.minimum(pairing.lam, 1 - pairing.lam) <= s.lam_margin
+            mask = torch.where(as_image_weight(extreme), mask, learned.to(x))
+        return Mixed(blend(x, x[pairing.index], mask), mask, pairing)
+
+    def mixer_objective(self, x: Images, y: Labels, z: Maps, progress: float) -> tuple[Tensor, MixerLog]:
+        """l_+ + eta l_-, Eq. (8), on the momentum copy's logits, plus beta times the mask loss."""
+        s = self.settings
+        pairing = draw_pairing(len(x), s.alpha, device=x.device)
+        mask = self.mixer(z, pairing, (x.shape[-2], x.shape[-1]))
+        logits = self.momentum.logits(blend(x, x[pairing.index], mask.to(x)))
+        generation = eta_balanced(logits, y, pairing, s.eta, s.local)
+        masks = mask_loss(mask, pairing.lam, s.mask_margin, s.variance_weight)
+        loss = generation.total + linear(progress, s.beta, 0.0) * masks
+        return loss, vital_signs(self.mixer, mask, pairing, generation, masks)
+
+    def after_step(self, progress: float) -> None:
+        """Projects gamma into [0, 1] and moves the momentum copy, Eq. (14)."""
+        s = self.settings
+        self.mixer.project()
+        momentum = held_cosine(progress, s.momentum, s.momentum_end, s.momentum_hold)
+        momentum_update(self.momentum, self.method, momentum)
+
+    def heads(self, x: Images) -> dict[str, Logits]:
+        """The online heads and, as 'mix_k' and 'one_k', those of the momentum copy."""
+        copies = {name.replace("_q", "_k"): v for name, v in self.momentum.heads(x).items()}
+        return self.method.heads(x) | copies
+
+    def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
+        """The method's parameters and the Mixer's; the momentum copy is not trained."""
+        return self.method.parameter_groups() | {"mixer": list(self.mixer.parameters())}
+
+
+def bernoulli(probability: float) -> bool:
+    """A coin from torch's generator; certain at 0 and 1 without drawing."""
+    return probability >= 1 or (probability > 0 and bool(torch.rand(()) < probability))
+
+
+@torch.no_grad()
+def vital_signs(
+    mixer: Mixer, mask: Mask, pairing: Pairing, generation: EtaBalanced, masks: Tensor
+) -> MixerLog:
+    """What the log tells about a Mixer's health."""
+    gamma = mixer.gamma
+    return MixerLog(
+        local=generation.local.detach(),
+        globally=generation.globally.detach(),
+        mask=masks.detach(),
+        gamma=mask.new_tensor(float("nan")) if gamma is None else gamma.detach().clone(),
+        gap=(mask.mean(dim=(1, 2, 3)) - pairing.lam).abs().mean(),
+        deviation=mask.std(dim=(1, 2, 3)).mean(),
+    )

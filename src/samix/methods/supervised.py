@@ -1,0 +1,115 @@
+"""Supervised classification: encoder, a head for mixed images and, if wanted, a branch for clean ones."""
+
+from dataclasses import dataclass
+
+from torch import nn
+
+from samix.losses import cross_entropy, mixup_cross_entropy, soft_binary_cross_entropy
+from samix.methods.base import Losses
+from samix.mixups.base import Mixed, one_hot, smooth
+from samix.nn.encoder import Encoder
+from samix.typing import Images, Labels, Logits, Maps, Scalar
+
+
+def linear_head(dim: int, classes: int) -> nn.Linear:
+    """A linear classifier with weights N(0, .01) and zero bias."""
+    head = nn.Linear(dim, classes)
+    nn.init.normal_(head.weight, std=0.01)
+    nn.init.zeros_(head.bias)
+    return head
+
+
+@dataclass(frozen=True, kw_only=True)
+class Objective:
+    """What a supervised method minimises besides the loss of mixed images."""
+
+    clean_weight: float = 0.0
+    """Weight of the clean branch CE(y_i, p_i); 0 leaves it out."""
+    clean_head: bool = True
+    """Give the clean branch a linear head of its own (the paper) instead of the mixed images' head."""
+    clean_fraction: float = 1.0
+    """Part of the batch that the clean branch runs on (speed; the paper: 1)."""
+    smoothing: float = 0.0
+    """Label smoothing."""
+    binary: bool = False
+    """Soft-target binary cross-entropy (MBCE) instead of softmax cross-entropy (MCE)."""
+
+    def __post_init__(self) -> None:
+        if self.clean_weight < 0:
+            raise ValueError(f"objective.clean_weight must not be negative, got {self.clean_weight}.")
+        if not 0 < self.clean_fraction <= 1:
+            raise ValueError(f"objective.clean_fraction must lie in (0, 1], got {self.clean_fraction}.")
+        if not 0 <= self.smoothing < 1:
+            raise ValueError(f"objective.smoothing must lie in [0, 1), got {self.smoothing}.")
+
+
+class Supervised(nn.Module):
+    """An encoder trained with labels. On its own it is the plain baseline; mixups wrap it.
+
+    `head` maps the encoder's features to logits: `nn.Identity()` if the encoder gives logits already.
+    `clean_head` classifies the clean branch; without one, that branch shares `head`.
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        head: nn.Module,
+        classes: int,
+        *,
+        clean_head: nn.Module | None = None,
+        objective: Objective | None = None,
+    ) -> None:
+        super().__init__()
+        self.encoder, self.head, self.clean_head = encoder, head, clean_head
+        self.classes, self.objective = classes, objective or Objective()
+
+    def maps(self, x: Images) -> Maps:
+        """The layer-l maps that a Mixer reads."""
+        return self.encoder.maps(x)
+
+    def logits(self, x: Images) -> Logits:
+        """Logits of the head that learns from mixed images."""
+        return self.head(self.encoder(x))
+
+    def clean_loss(self, x: Images, y: Labels, head: nn.Module) -> Scalar:
+        """CE(y_i, p_i), SAMix Eq. (1), or its binary form."""
+        logits, smoothing = head(self.encoder(x)), self.objective.smoothing
+        if self.objective.binary:
+            return soft_binary_cross_entropy(logits, smooth(one_hot(y, self.classes), smoothing))
+        return cross_entropy(logits, y, smoothing)
+
+    def mixed_loss(self, mixed: Mixed, x: Images, y: Labels) -> Scalar:
+        """Mixup cross-entropy, SAMix Eq. (3), plus the weighted clean branch on a part of the batch."""
+        objective, logits = self.objective, self.logits(mixed.x)
+        if objective.binary:
+            targets = mixed.soft_labels(y, self.classes, objective.smoothing)
+            loss = soft_binary_cross_entropy(logits, targets)
+        else:
+            loss = mixup_cross_entropy(logits, y, mixed.pairing, objective.smoothing)
+        if objective.clean_weight:
+            count = part_of(len(x), objective.clean_fraction)
+            clean = self.clean_loss(x[:count], y[:count], self.clean_head or self.head)
+            loss = loss + objective.clean_weight * clean
+        return loss
+
+    def forward(self, x: Images, y: Labels, progress: float = 0.0) -> Losses:
+        """Plain training."""
+        return Losses(self.clean_loss(x, y, self.head))
+
+    def after_step(self, progress: float) -> None:
+        """Plain training keeps no state besides its weights."""
+
+    def heads(self, x: Images) -> dict[str, Logits]:
+        """Logits of the mixed head, and of the clean head if there is one."""
+        features = self.encoder(x)
+        heads = {"mix_q": self.head(features)}
+        return heads if self.clean_head is None else heads | {"one_q": self.clean_head(features)}
+
+    def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
+        """Everything follows the encoder's optimiser settings."""
+        return {"encoder": list(self.parameters())}
+
+
+def part_of(batch: int, fraction: float) -> int:
+    """How many images a fraction of the batch is: at least 2, because one image has no partner."""
+    return min(max(round(fraction * batch), 2), batch)

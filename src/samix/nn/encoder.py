@@ -1,0 +1,151 @@
+"""Encoders: one door to every network, and the map of its layer l that the Mixer reads.
+
+`read_layer` stops the network right behind the named layer, so the Mixer's features never pay for
+the stages above it; it works for any `nn.Module`, a user's own as well as timm's.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import timm
+import torch
+from torch import Tensor, nn
+
+from samix.errors import suggest
+from samix.nn.resnet import WideResNet, small_resnet, with_cifar_stem
+from samix.typing import Features, Images, Maps
+
+
+class _Reached(Exception):
+    """Carries a layer's output out of a forward pass that need not go on."""
+
+    def __init__(self, output: Tensor) -> None:
+        self.output = output
+
+
+def read_layer(network: nn.Module, layer: str, x: Images) -> Tensor:
+    """The output of the named submodule; the rest of the network is not run."""
+
+    def stop(module: nn.Module, inputs: Any, output: Tensor) -> None:
+        raise _Reached(output)
+
+    handle = find_layer(network, layer).register_forward_hook(stop)
+    try:
+        network(x)
+    except _Reached as reached:
+        return reached.output
+    finally:
+        handle.remove()
+    raise RuntimeError(f"layer '{layer}' was not run by the network's forward pass.")
+
+
+def find_layer(network: nn.Module, layer: str) -> nn.Module:
+    """The submodule of that name, or an error that lists what is there."""
+    names = {name for name, _ in network.named_modules() if name}
+    if layer not in names:
+        raise ValueError(f"the network has no layer {suggest(layer, sorted(names))}")
+    return network.get_submodule(layer)
+
+
+def as_map(output: Tensor, *, channels_last: bool = False, prefix_tokens: int = 0) -> Maps:
+    """A layer's output as [B, C, h, w]: from [B, h, w, C], or from tokens [B, prefix + h w, C]."""
+    if output.ndim == 3:
+        tokens = output[:, prefix_tokens:]
+        side = int(tokens.shape[1] ** 0.5)
+        if side * side != tokens.shape[1]:
+            raise ValueError(
+                f"the layer gives {tokens.shape[1]} tokens behind {prefix_tokens} prefix tokens, which is "
+                "not a square grid; name a layer with a map, or set prefix_tokens."
+            )
+        return tokens.transpose(1, 2).unflatten(2, (side, side))
+    if output.ndim != 4:
+        raise ValueError(
+            f"the Mixer needs a layer with a spatial map [B, C, h, w] or tokens [B, n, C]; "
+            f"this one gives {list(output.shape)}. Name an earlier layer."
+        )
+    return output.permute(0, 3, 1, 2) if channels_last else output
+
+
+class Encoder(nn.Module):
+    """A network x -> [B, dim], and the name of the layer whose map the Mixer reads."""
+
+    def __init__(
+        self, network: nn.Module, layer: str, *, channels_last: bool = False, prefix_tokens: int = 0
+    ) -> None:
+        super().__init__()
+        find_layer(network, layer)
+        self.network, self.layer = network, layer
+        self.channels_last, self.prefix_tokens = channels_last, prefix_tokens
+
+    def forward(self, x: Images) -> Features:
+        return self.network(x)
+
+    def maps(self, x: Images) -> Maps:
+        """The layer's map [B, C, h, w], without running what lies behind it."""
+        output = read_layer(self.network, self.layer, x)
+        return as_map(output, channels_last=self.channels_last, prefix_tokens=self.prefix_tokens)
+
+    @torch.no_grad()
+    def probe(self, size: int = 32) -> tuple[int, int]:
+        """(channels of the map, width of the output), found by running one black image."""
+        training = self.training
+        self.eval()
+        device = next(self.network.parameters()).device
+        x = torch.zeros(1, 3, size, size, device=device)
+        channels, dim = self.maps(x).shape[1], self(x).shape[1]
+        self.train(training)
+        return channels, dim
+
+
+@dataclass(frozen=True)
+class EncoderSpec:
+    """How to build one encoder of the table and where its Mixer reads."""
+
+    build: Callable[..., nn.Module]
+    layer: str = "layer3"
+    channels_last: bool = False
+    prefix_tokens: int = 0
+
+
+def _timm(name: str) -> Callable[..., nn.Module]:
+    def build(**options: Any) -> nn.Module:
+        return timm.create_model(name, num_classes=0, **options)
+
+    return build
+
+
+def _cifar(name: str) -> Callable[..., nn.Module]:
+    def build(**options: Any) -> nn.Module:
+        return with_cifar_stem(timm.create_model(name, num_classes=0, **options))
+
+    return build
+
+
+ENCODERS: dict[str, EncoderSpec] = {
+    "small-resnet": EncoderSpec(lambda width=16: small_resnet(width)),
+    "resnet18-cifar": EncoderSpec(_cifar("resnet18")),
+    "resnext50-cifar": EncoderSpec(_cifar("resnext50_32x4d")),
+    "wrn-28-8": EncoderSpec(lambda: WideResNet(28, 8), layer="layer2"),
+    "resnet18": EncoderSpec(_timm("resnet18")),
+    "resnet34": EncoderSpec(_timm("resnet34")),
+    "resnet50": EncoderSpec(_timm("resnet50")),
+    "resnet101": EncoderSpec(_timm("resnet101")),
+    "resnext50": EncoderSpec(_timm("resnext50_32x4d")),
+    "resnext101": EncoderSpec(_timm("resnext101_32x4d")),
+    "deit-s": EncoderSpec(_timm("deit_small_patch16_224"), layer="blocks.5", prefix_tokens=1),
+    "vit-s": EncoderSpec(_timm("vit_small_patch16_224"), layer="blocks.5", prefix_tokens=1),
+    "swin-t": EncoderSpec(
+        _timm("swin_tiny_patch4_window7_224"), layer="layers.2", channels_last=True
+    ),
+}
+
+
+def build_encoder(name: str, **options: Any) -> Encoder:
+    """The encoder of that name in `ENCODERS`; options go to its builder (width, drop_path_rate, ...)."""
+    if name not in ENCODERS:
+        raise ValueError(f"unknown encoder {suggest(name, ENCODERS)}")
+    spec = ENCODERS[name]
+    return Encoder(
+        spec.build(**options), spec.layer, channels_last=spec.channels_last, prefix_tokens=spec.prefix_tokens
+    )

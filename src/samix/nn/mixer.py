@@ -1,0 +1,233 @@
+"""Mixer: looks at two feature maps and lam and paints where the first image shows (SAMix Eqs. (9)-(11)).
+
+    s_i = U(sigmoid(P c_i)),   P = attention(z_i, z_j),   c_i = content(z_i)
+
+The Mixer is the composition of three small modules, so an ablation swaps a module and AutoMix's
+MixBlock is the same composition with other parts (lam as a channel, cross-attention, linear content,
+nearest upsampling, which commutes with the sigmoid). Differs from the official
+PixelMixBlock: one path without flags, gamma is learned, sigmoid before upsampling as in Eq. (11), any
+image size and batch size, float32 attention in every precision instead of repairing NaN.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from samix.errors import suggest
+from samix.pairing import Pairing, as_image_weight
+from samix.typing import Attention, Lam, Maps, Mask
+
+Content = Float[Tensor, "B 1 h w"]
+
+
+class AdaptiveLam(nn.Module):
+    """z_lam = (1 + gamma lam) z with a learnable scalar gamma in [0, 1], SAMix Eq. (9).
+
+    gamma is projected after the optimiser's step (`project`), not clamped in the forward pass: a clamp
+    has no gradient outside [0, 1] and would hold a gamma that starts at 0 there for ever.
+    """
+
+    extra_channels = 0
+
+    def __init__(self, gamma: float = 0.0) -> None:
+        super().__init__()
+        self.gamma = nn.Parameter(torch.tensor(float(gamma)))
+
+    def forward(self, z: Maps, lam: Lam) -> Maps:
+        return (1 + self.gamma * as_image_weight(lam)) * z
+
+    @torch.no_grad()
+    def project(self) -> None:
+        """Puts gamma back into [0, 1]; call after every optimiser step."""
+        self.gamma.clamp_(0, 1)
+
+
+class ConcatLam(nn.Module):
+    """AutoMix's encoding: lam as one more, constant channel."""
+
+    extra_channels = 1
+
+    def forward(self, z: Maps, lam: Lam) -> Maps:
+        plane = as_image_weight(lam).expand(len(z), 1, *z.shape[-2:])
+        return torch.cat([z, plane.to(z)], dim=1)
+
+
+class NoLam(nn.Module):
+    """No encoding at all: the mask cannot know lam (ablation)."""
+
+    extra_channels = 0
+
+    def forward(self, z: Maps, lam: Lam) -> Maps:
+        return z
+
+
+def attention_weights(query: Maps, key: Maps) -> Attention:
+    """softmax over the keys of query^T key / sqrt(channels), [B, n, n] for maps of n positions."""
+    q, k = query.flatten(2), key.flatten(2)  # [B, c, n]
+    logits = torch.einsum("bcn,bcm->bnm", q, k) / q.shape[1] ** 0.5
+    return logits.softmax(dim=-1)
+
+
+class MixingAttention(nn.Module):
+    """P = softmax((W z~)^T (W z~) / N) on the concatenated pair z~, SAMix Eq. (10).
+
+    Holds cross-attention between the two images and self-attention of each. `separate_key` is the
+    official code's second projection for the keys.
+    """
+
+    def __init__(self, channels: int, inner: int, *, separate_key: bool = False) -> None:
+        super().__init__()
+        self.query = nn.Conv2d(2 * channels, inner, 1)
+        self.key = nn.Conv2d(2 * channels, inner, 1) if separate_key else None
+
+    def forward(self, z_i: Maps, z_j: Maps) -> Attention:
+        pair = torch.cat([z_i, z_j], dim=1)
+        query = self.query(pair)
+        return attention_weights(query, query if self.key is None else self.key(pair))
+
+
+class CrossAttention(nn.Module):
+    """AutoMix's attention: positions of the partner ask positions of the first image."""
+
+    def __init__(self, channels: int, inner: int) -> None:
+        super().__init__()
+        self.project = nn.Conv2d(channels, inner, 1)
+
+    def forward(self, z_i: Maps, z_j: Maps) -> Attention:
+        return attention_weights(self.project(z_j), self.project(z_i))
+
+
+def linear_content(channels: int) -> nn.Module:
+    """c = W z, one channel: the content of AutoMix, prone to the trivial constant mask."""
+    return nn.Conv2d(channels, 1, 1)
+
+
+def nonlinear_content(channels: int, inner: int, dropout: float = 0.0) -> nn.Module:
+    """C_NC: 1x1 conv, BN, ReLU, dropout, 1x1 conv to one channel (SAMix Sec. 3.2).
+
+    Dropout stands before the last convolution: behind it, as in the official code, it would punch
+    holes into the one-channel map.
+    """
+    return nn.Sequential(
+        nn.Conv2d(channels, inner, 1),
+        nn.BatchNorm2d(inner),
+        nn.ReLU(inplace=True),
+        nn.Dropout(dropout),
+        nn.Conv2d(inner, 1, 1),
+    )
+
+
+class MixerParts(NamedTuple):
+    """A mask before it is put together."""
+
+    content: Content
+    attention: Attention
+
+
+class Mixer(nn.Module):
+    """lam encoding, attention and content, composed into a mask (SAMix Eq. (11))."""
+
+    def __init__(
+        self, encoding: nn.Module, attention: nn.Module, content: nn.Module, *, upsample: str = "bilinear"
+    ) -> None:
+        super().__init__()
+        self.encoding, self.attention, self.content = encoding, attention, content
+        self.upsample = upsample
+
+    def forward(self, z: Maps, pairing: Pairing, size: tuple[int, int]) -> Mask:
+        """Masks [B, 1, *size] of each first image, from the maps z of the batch."""
+        with torch.autocast(z.device.type, enabled=False):
+            content, attention = self.parts(z.float(), pairing)
+            low = (attention @ content.flatten(2).transpose(1, 2)).transpose(1, 2).view_as(content)
+            return upsample_mask(low.sigmoid(), size, self.upsample)
+
+    def parts(self, z: Maps, pairing: Pairing) -> MixerParts:
+        """What the mask is made of: c_i [B, 1, h, w] and P [B, n, n]."""
+        z_i = self.encoding(z, pairing.lam)
+        z_j = self.encoding(z[pairing.index], 1 - pairing.lam)
+        return MixerParts(self.content(z_i), self.attention(z_i, z_j))
+
+    def project(self) -> None:
+        """Puts constrained parameters back into their range; call after every optimiser step."""
+        if isinstance(self.encoding, AdaptiveLam):
+            self.encoding.project()
+
+    @property
+    def gamma(self) -> Tensor | None:
+        """The strength of the lam encoding, None where the encoding has no such parameter."""
+        return getattr(self.encoding, "gamma", None)
+
+
+def upsample_mask(mask: Content, size: tuple[int, int], mode: str) -> Mask:
+    """The mask at exactly the image's size, whatever the ratio to the map's size."""
+    if mode == "nearest":
+        return F.interpolate(mask, size=size, mode="nearest")
+    return F.interpolate(mask, size=size, mode=mode, align_corners=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MixerConfig:
+    """Which parts a Mixer is composed of; the defaults are the paper's, AutoMix's and ablations differ."""
+
+    encoding: str = "adaptive"
+    """How lam enters the features: adaptive (Eq. (9)), concat (AutoMix) or none."""
+    attention: str = "mixing"
+    """mixing (Eq. (10)) or cross (AutoMix)."""
+    content: str = "nonlinear"
+    """nonlinear (C_NC of Eq. (11)) or linear (AutoMix)."""
+    upsample: str = "bilinear"
+    """bilinear (SAMix) or nearest (AutoMix)."""
+    gamma: float = 1.0
+    """Start of the learnable gamma of Eq. (9); the paper says 0, see docs/deviations.md."""
+    dropout: float = 0.0
+    """Dropout inside the non-linear content."""
+    reduction: int = 2
+    """Inner width is the map's channels divided by this."""
+    init_std: float = 0.01
+    """Standard deviation of the convolutions' initial weights."""
+
+    def __post_init__(self) -> None:
+        for name, table in (("encoding", ENCODINGS), ("attention", ATTENTIONS), ("content", CONTENTS)):
+            if getattr(self, name) not in table:
+                raise ValueError(f"unknown mixer.{name} {suggest(getattr(self, name), table)}")
+        if self.upsample not in ("bilinear", "nearest"):
+            raise ValueError(f"unknown mixer.upsample {suggest(self.upsample, ('bilinear', 'nearest'))}")
+        if not 0 <= self.gamma <= 1:
+            raise ValueError(f"mixer.gamma must lie in [0, 1], got {self.gamma}.")
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"mixer.dropout must lie in [0, 1), got {self.dropout}.")
+
+    def build(self, channels: int) -> Mixer:
+        """A fresh Mixer for maps of `channels` channels."""
+        encoding = ENCODINGS[self.encoding](self)
+        inputs, inner = channels + encoding.extra_channels, max(channels // self.reduction, 1)
+        attention = ATTENTIONS[self.attention](inputs, inner)
+        content = CONTENTS[self.content](self, inputs, inner)
+        return init_mixer(Mixer(encoding, attention, content, upsample=self.upsample), self.init_std)
+
+
+ENCODINGS: dict[str, Callable[[MixerConfig], Any]] = {
+    "adaptive": lambda config: AdaptiveLam(config.gamma),
+    "concat": lambda config: ConcatLam(),
+    "none": lambda config: NoLam(),
+}
+ATTENTIONS: dict[str, Callable[[int, int], nn.Module]] = {"mixing": MixingAttention, "cross": CrossAttention}
+CONTENTS: dict[str, Callable[[MixerConfig, int, int], nn.Module]] = {
+    "nonlinear": lambda config, inputs, inner: nonlinear_content(inputs, inner, config.dropout),
+    "linear": lambda config, inputs, inner: linear_content(inputs),
+}
+
+
+def init_mixer(mixer: Mixer, std: float = 0.01) -> Mixer:
+    """Convolution weights N(0, std), zero biases: training starts near Mixup with lam 1/2."""
+    for module in mixer.modules():
+        if isinstance(module, nn.Conv2d):
+            nn.init.normal_(module.weight, std=std)
+            if module.bias is not None:
+                nn.init.zeros_(module.bias)
+    return mixer

@@ -1,0 +1,60 @@
+"""Who is mixed with whom, and how much: the only random choice every mixup shares."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from samix.typing import Index, Lam
+
+
+class Pairing(NamedTuple):
+    """One decision for a whole batch: `lam` weighs the FIRST image of each pair, everywhere."""
+
+    lam: Lam
+    """[1]: one lam for the batch, or [B]: one lam per pair."""
+    index: Index
+    """[B]: the partner of image i is image index[i]; never i itself unless the batch is 1."""
+
+    def swapped(self) -> "Pairing":
+        """The same images with their roles exchanged (needs an index that is its own inverse)."""
+        return Pairing(1 - self.lam, self.index)
+
+
+def draw_lam(count: int, alpha: float, generator: torch.Generator | None = None) -> Lam:
+    """`count` draws of lam ~ Beta(alpha, alpha) in float32, on the CPU so that any device agrees."""
+    if alpha <= 0:
+        raise ValueError(f"alpha must be positive (lam ~ Beta(alpha, alpha)), got {alpha}.")
+    concentration = torch.full((count, 2), float(alpha), dtype=torch.float64)
+    # The sampler behind torch.distributions.Beta, called directly because it takes a generator.
+    return torch._sample_dirichlet(concentration, generator)[:, 0].float().clamp(0, 1)
+
+
+def draw_derangement(count: int, generator: torch.Generator | None = None) -> Index:
+    """A random permutation of `count` items without fixed points (one cycle through all of them).
+
+    A batch of 1 has no such permutation: its only image is its own partner.
+    """
+    order = torch.randperm(count, generator=generator)
+    index = torch.empty_like(order)
+    index[order] = order.roll(1)
+    return index
+
+
+def draw_pairing(
+    batch: int,
+    alpha: float,
+    *,
+    per_sample: bool = False,
+    generator: torch.Generator | None = None,
+    device: torch.device | str | None = None,
+) -> Pairing:
+    """Draws lam ~ Beta(alpha, alpha), one per batch or per sample, and a partner for every image."""
+    lam = draw_lam(batch if per_sample else 1, alpha, generator)
+    index = draw_derangement(batch, generator)
+    return Pairing(lam.to(device), index.to(device))
+
+
+def as_image_weight(lam: Tensor) -> Tensor:
+    """lam [1] or [B] as [1 or B, 1, 1, 1], ready to multiply images."""
+    return lam.view(-1, 1, 1, 1)

@@ -1,0 +1,24 @@
+"""Recipes: every row is a typed value; `samix recipes` lists them."""
+
+from samix.engine.config import Recipe
+from samix.recipes.base import Family
+from samix.recipes.base import find_recipe as _find_recipe
+from samix.recipes.cifar10_small import CIFAR10_SMALL
+from samix.recipes.embedded import DEMO, DIGITS
+from samix.recipes.imagenet import IMAGENET_R18, IMAGENET_R50
+from samix.recipes.small_images import CIFAR100_R18, TINY_R18
+
+RECIPES: dict[str, Family] = {
+    "demo": DEMO,
+    "digits": DIGITS,
+    "cifar10-small": CIFAR10_SMALL,
+    "cifar100-r18": CIFAR100_R18,
+    "tiny-r18": TINY_R18,
+    "imagenet-r18": IMAGENET_R18,
+    "imagenet-r50": IMAGENET_R50,
+}
+
+
+def find_recipe(name: str, mixup: str | None = None) -> tuple[str, Recipe]:
+    """The recipe 'family/row', or the family's row for a mixup, with its full name."""
+    return _find_recipe(RECIPES, name, mixup)

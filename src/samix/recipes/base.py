@@ -1,0 +1,44 @@
+"""Families of recipes: one base, one row per method, by `dataclasses.replace` and never by copy."""
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from samix.engine.config import POLICIES, Optimizer, Policy, Recipe
+from samix.errors import suggest
+from samix.methods.samix import LearnedMixup
+from samix.methods.supervised import Objective
+
+
+class Family(NamedTuple):
+    """Recipes that differ only in how images are mixed."""
+
+    about: str
+    """One sentence: data, network, length, what to expect."""
+    rows: dict[str, Recipe]
+    default: str = "samix"
+
+
+def row(base: Recipe, policy: Policy, *, learned: Optimizer | None = None, clean: float = 0.0) -> Recipe:
+    """The base with a policy; learned policies may have an optimizer of their own."""
+    optimizer = learned if learned is not None and isinstance(policy, LearnedMixup) else base.optimizer
+    objective: Objective = replace(base.objective, clean_weight=clean)
+    return replace(base, mixup=policy, optimizer=optimizer, objective=objective)
+
+
+def find_recipe(families: dict[str, Family], name: str, mixup: str | None = None) -> tuple[str, Recipe]:
+    """The row 'family/row', or a family's row for a mixup; returns its full name and its value.
+
+    A mixup that the family has no row for takes the family's plain row and the mixup's own defaults.
+    """
+    family_name, _, row_name = name.partition("/")
+    if family_name not in families:
+        raise ValueError(f"unknown recipe {suggest(name, list(families))} See `samix recipes`.")
+    family = families[family_name]
+    row_name = mixup or row_name or family.default
+    if row_name in family.rows:
+        return f"{family_name}/{row_name}", family.rows[row_name]
+    if row_name in POLICIES:
+        return f"{family_name}/{row_name}", replace(family.rows["plain"], mixup=POLICIES[row_name]())
+    known = [*family.rows, *(policy for policy in POLICIES if policy not in family.rows)]
+    what = "mixup" if mixup else f"row of {family_name}"
+    raise ValueError(f"unknown {what} {suggest(row_name, known)}")

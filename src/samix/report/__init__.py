@@ -1,0 +1,20 @@
+"""Report: tables, figures and one page out of run folders; never out of a live model."""
+
+from samix.report.figures import comparison_figure, draw_samples, sample_figure, save_png
+from samix.report.page import write_page
+from samix.report.runs import Run, Samples, find_runs, read_run
+from samix.report.tables import compare, print_table
+
+__all__ = [
+    "Run",
+    "Samples",
+    "compare",
+    "comparison_figure",
+    "draw_samples",
+    "find_runs",
+    "print_table",
+    "read_run",
+    "sample_figure",
+    "save_png",
+    "write_page",
+]

@@ -1,0 +1,161 @@
+"""Run folders as values: what a run was told, what it measured, what its mixed images look like.
+
+Everything in the report comes from these files; no model is built or loaded.
+"""
+
+import csv
+import json
+import zipfile
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import yaml
+
+CONFIG = "config.yaml"
+METRICS = "metrics.csv"
+SUMMARY = "summary.json"
+SAMPLES = "samples.npz"
+RETENTION = "retention.csv"
+
+Row = dict[str, float]
+
+
+class Samples(NamedTuple):
+    """Pairs of pictures mixed over a sweep of lam (N pairs, L lams, S pixels a side)."""
+
+    first: np.ndarray
+    """[N, 3, S, S] uint8."""
+    partner: np.ndarray
+    """[N, 3, S, S] uint8."""
+    lams: np.ndarray
+    """[L]: the weight of the first image that was asked for."""
+    masks: np.ndarray
+    """[L, N, 1, S, S]: the weight of the first image at every pixel."""
+    mixed: np.ndarray
+    """[L, N, 3, S, S] uint8."""
+    content: np.ndarray | None = None
+    """[N, h, w]: the Mixer's content map of the first image at lam 0.5; learned policies only."""
+    attention: np.ndarray | None = None
+    """[N, h, w]: where the Mixer's attention goes at lam 0.5, mean over the queries; learned only."""
+
+
+class Run(NamedTuple):
+    """One run folder."""
+
+    path: Path
+    config: dict[str, Any]
+    rows: list[Row]
+    """One per epoch; a value that was not measured is not in its row."""
+    summary: dict[str, Any] | None
+    """None until the run is finished."""
+
+    @property
+    def recipe(self) -> str:
+        """The recipe's name; an unfinished run is named after its folder."""
+        if self.summary and "recipe" in self.summary:
+            return str(self.summary["recipe"])
+        parent = self.path.resolve().parent
+        return f"{parent.parent.name}/{parent.name}"
+
+    @property
+    def mixup(self) -> str:
+        """The policy's name."""
+        return str(self.config["mixup"]["name"])
+
+    @property
+    def seed(self) -> int:
+        """The seed of everything random in the run."""
+        return int(self.config.get("seed", 0))
+
+    def series(self, column: str) -> dict[float, float]:
+        """One column of the metrics by epoch, where it was measured."""
+        return {row["epoch"]: row[column] for row in self.rows if column in row and "epoch" in row}
+
+
+def read_run(path: Path) -> Run:
+    """The run in the folder `path`, finished or not."""
+    path = Path(path)
+    if not (path / CONFIG).is_file():
+        raise FileNotFoundError(f"{path} is not a run folder: it has no {CONFIG}.")
+    summary = read_summary(path / SUMMARY) if (path / SUMMARY).is_file() else None
+    rows = read_rows(path / METRICS) if (path / METRICS).is_file() else []
+    return Run(path, read_config(path / CONFIG), rows, summary)
+
+
+def find_runs(paths: Iterable[Path]) -> list[Run]:
+    """All runs in `paths`, each a run folder or a folder somewhere above run folders; no run twice."""
+    folders: dict[Path, Path] = {}
+    for path in map(Path, paths):
+        if not path.exists():
+            raise FileNotFoundError(f"{path} does not exist. Give a run folder, or a folder above some.")
+        found = [path] if (path / CONFIG).is_file() else [each.parent for each in path.rglob(CONFIG)]
+        if not found:
+            raise FileNotFoundError(
+                f"no run in {path}: there is no {CONFIG} in it or below it. Start one: samix train RECIPE."
+            )
+        folders |= {folder.resolve(): folder for folder in found}
+    return sorted(map(read_run, folders.values()), key=lambda run: (run.recipe, run.seed, str(run.path)))
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """The settings of a run, which must at least say how it mixed."""
+    try:
+        config = yaml.safe_load(path.read_text())
+    except yaml.YAMLError as error:
+        raise ValueError(f"{path} is not readable YAML: {error}.") from error
+    mixup = config.get("mixup") if isinstance(config, dict) else None
+    if not isinstance(mixup, dict) or "name" not in mixup:
+        raise ValueError(f"{path} does not describe a run: it has no mixup.name.")
+    return config
+
+
+def read_summary(path: Path) -> dict[str, Any]:
+    """The final numbers of a run."""
+    try:
+        summary = json.loads(path.read_text())
+    except ValueError as error:
+        raise ValueError(f"{path} is not readable JSON: {error}. Remove it and resume the run.") from error
+    if not isinstance(summary, dict):
+        raise ValueError(f"{path} must hold one JSON object, got {type(summary).__name__}.")
+    return summary
+
+
+def read_rows(path: Path) -> list[Row]:
+    """Rows of numbers by column name, empty cells left out; a cut last line is left out too."""
+    text = path.read_text()
+    # Without its line end nobody knows whether the last number is whole.
+    header, *lines = list(csv.reader(text[: text.rfind("\n") + 1].splitlines())) or [[]]
+    rows = []
+    for number, cells in enumerate(lines, start=2):
+        try:
+            rows.append({name: float(cell) for name, cell in zip(header, cells, strict=True) if cell})
+        except ValueError as error:
+            raise ValueError(f"{path}, line {number}: {error}.") from error
+    return rows
+
+
+def read_samples(folder: Path) -> Samples | None:
+    """The mixed pictures of a run, None where it has not drawn any."""
+    path = Path(folder) / SAMPLES
+    if not path.is_file():
+        return None
+    try:
+        with np.load(path, allow_pickle=False) as arrays:
+            found = {name: arrays[name] for name in Samples._fields if name in arrays.files}
+        return Samples(**found) if {"masks", "mixed"} & set(found) else unmixed(**found)
+    except (ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        raise ValueError(f"{path} does not hold mixed pictures: {error}.") from error
+
+
+def unmixed(first: np.ndarray, partner: np.ndarray, lams: np.ndarray) -> Samples:
+    """The pictures of a plain run, which mixes them at no lam."""
+    masks = np.ones((0, len(first), 1, *first.shape[2:]), dtype=np.float32)
+    return Samples(first, partner, lams[:0], masks, np.zeros((0, *first.shape), dtype=np.uint8))
+
+
+def read_retention(folder: Path) -> list[Row] | None:
+    """How much of the objects survives at each lam, None where the true masks are not known."""
+    path = Path(folder) / RETENTION
+    return read_rows(path) if path.is_file() else None

@@ -1,0 +1,132 @@
+"""Tables over seeds: mean and standard deviation per method, in the terminal and in HTML."""
+
+from collections.abc import Callable, Iterable, Sequence
+from html import escape
+from statistics import mean, stdev
+from typing import NamedTuple
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from samix.report.groups import Group, group_runs
+from samix.report.runs import Run
+
+
+class Measure(NamedTuple):
+    """A column of the table."""
+
+    name: str
+    """Its key in summary.json."""
+    title: str
+    better: Callable[[list[float]], float] | None
+    """max or min; None for a cost in which nobody competes."""
+    decimals: int
+
+
+MEASURES = (
+    Measure("top1", "top-1 %", max, 2),
+    Measure("best", "best %", max, 2),
+    Measure("last", "last %", max, 2),
+    Measure("ece", "ECE %", min, 2),
+    Measure("seconds", "seconds", None, 0),
+)
+
+
+class Value(NamedTuple):
+    """A number over seeds."""
+
+    mean: float
+    std: float | None
+    """Sample standard deviation (n - 1); None for a single seed."""
+
+    def text(self, decimals: int) -> str:
+        """'67.32 ± 0.41', or '67.32' for one seed."""
+        spread = "" if self.std is None else f" ± {self.std:.{decimals}f}"
+        return f"{self.mean:.{decimals}f}{spread}"
+
+
+class Line(NamedTuple):
+    """One method of the table."""
+
+    group: Group
+    values: dict[str, Value]
+    """By name of the measure; empty while no run of the group is finished."""
+
+    @property
+    def seeds(self) -> str:
+        """'3', or '2 of 3' while some runs are unfinished."""
+        finished = sum(run.summary is not None for run in self.group.runs)
+        total = len(self.group.runs)
+        return str(total) if finished == total else f"{finished} of {total}"
+
+
+def compare(runs: Iterable[Run]) -> list[Line]:
+    """One line per family and method, over the seeds that are finished."""
+    return [Line(group, summarize(group.runs)) for group in group_runs(runs)]
+
+
+def summarize(runs: Sequence[Run]) -> dict[str, Value]:
+    """Mean and deviation of every measure over the finished runs."""
+    values = {}
+    for measure in MEASURES:
+        numbers = [
+            float(run.summary[measure.name]) for run in runs if run.summary and measure.name in run.summary
+        ]
+        if numbers:
+            values[measure.name] = Value(mean(numbers), stdev(numbers) if len(numbers) > 1 else None)
+    return values
+
+
+def is_best(line: Line, measure: Measure, lines: Sequence[Line]) -> bool:
+    """Whether no other method of the same family has a better mean, as far as the table shows it."""
+    rivals = [
+        each for each in lines if each.group.family == line.group.family and measure.name in each.values
+    ]
+    if measure.better is None or len(rivals) < 2 or measure.name not in line.values:
+        return False
+    shown = [round(each.values[measure.name].mean, measure.decimals) for each in rivals]
+    return round(line.values[measure.name].mean, measure.decimals) == measure.better(shown)
+
+
+def cell(line: Line, measure: Measure) -> str:
+    """The text of one number, a dash where it is not known yet."""
+    return line.values[measure.name].text(measure.decimals) if measure.name in line.values else "–"
+
+
+def print_table(runs: Iterable[Run], console: Console) -> None:
+    """The comparison in the terminal, the best numbers of each family bold."""
+    lines = compare(runs)
+    table = Table(show_edge=False, pad_edge=False, header_style="dim")
+    table.add_column("recipes")
+    table.add_column("method")
+    table.add_column("seeds", justify="right")
+    for measure in MEASURES:
+        table.add_column(measure.title, justify="right", no_wrap=True)
+    family = None
+    for line in lines:
+        if family not in (None, line.group.family):
+            table.add_section()
+        # Text, not str: names come from files and must not be read as markup.
+        names = [Text("" if line.group.family == family else line.group.family), Text(line.group.method)]
+        numbers = [Text(cell(line, m), style="bold" if is_best(line, m, lines) else "") for m in MEASURES]
+        table.add_row(*names, Text(line.seeds), *numbers)
+        family = line.group.family
+    console.print(table)
+
+
+def html_table(lines: Sequence[Line]) -> str:
+    """The comparison as an HTML table; every name from a file is escaped."""
+    titles = "".join(f'<th scope="col">{escape(measure.title)}</th>' for measure in MEASURES)
+    head = f'<tr><th scope="col">method</th><th scope="col">seeds</th>{titles}</tr>'
+    return f"<table><thead>{head}</thead><tbody>{html_rows(lines)}</tbody></table>"
+
+
+def html_rows(lines: Sequence[Line]) -> str:
+    """One HTML row per method, the best numbers of each family bold."""
+    rows = []
+    for line in lines:
+        texts = [(escape(cell(line, measure)), is_best(line, measure, lines)) for measure in MEASURES]
+        cells = "".join(f"<td>{f'<b>{text}</b>' if best else text}</td>" for text, best in texts)
+        rows.append(f'<tr><th scope="row">{escape(line.group.method)}</th><td>{line.seeds}</td>{cells}</tr>')
+    return "\n".join(rows)

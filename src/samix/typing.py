@@ -1,0 +1,24 @@
+"""Names for the shapes that travel through samix (checked at run time in the tests).
+
+B batch, H W image size, C h w channels and size of a layer's map, K classes, D feature width.
+"""
+
+from typing import TypeAlias
+
+from jaxtyping import Float, Int, UInt8
+from torch import Tensor
+
+Images: TypeAlias = Float[Tensor, "B 3 H W"]
+RawImages: TypeAlias = UInt8[Tensor, "B 3 H W"]
+Mask: TypeAlias = Float[Tensor, "#B 1 H W"]
+Lam: TypeAlias = Float[Tensor, "#B"]
+Index: TypeAlias = Int[Tensor, "B"]
+Labels: TypeAlias = Int[Tensor, "B"]
+SoftLabels: TypeAlias = Float[Tensor, "B K"]
+AnyLabels: TypeAlias = Int[Tensor, "B"] | Float[Tensor, "B K"]
+Logits: TypeAlias = Float[Tensor, "B K"]
+Maps: TypeAlias = Float[Tensor, "B C h w"]
+Features: TypeAlias = Float[Tensor, "B D"]
+Attention: TypeAlias = Float[Tensor, "B n n"]
+Scalar: TypeAlias = Float[Tensor, ""]
+PerSample: TypeAlias = Float[Tensor, "B"]

@@ -1,0 +1,52 @@
+"""Settings and fixtures that every test shares."""
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+# Some virtual machines report AMX but forbid it, and bfloat16 convolutions then crash. oneDNN reads this
+# before its first use, so it stands before torch.
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import settings
+from jaxtyping import config
+from torch import Tensor
+
+torch.set_num_threads(1)
+settings.register_profile("samix", deadline=None, max_examples=30, derandomize=True)
+settings.load_profile("samix")
+
+ROOT = Path(__file__).resolve().parent.parent
+GOLDEN = Path(os.environ.get("SAMIX_GOLDEN", ROOT.parent / "shared" / "golden"))
+
+
+@pytest.fixture(autouse=True)
+def seed() -> None:
+    """Every test starts from the same random state."""
+    torch.manual_seed(0)
+
+
+@pytest.fixture
+def unchecked_shapes() -> Iterator[None]:
+    """Switches the tests' shape checks off, so that samix's own errors are seen as users see them."""
+    before = config.jaxtyping_disable
+    config.update("jaxtyping_disable", True)
+    yield
+    config.update("jaxtyping_disable", before)
+
+
+@pytest.fixture
+def golden() -> Callable[[str], dict[str, Tensor]]:
+    """Loads recorded numbers of the official code by file name; skips where they are absent."""
+
+    def load(name: str) -> dict[str, Tensor]:
+        path = GOLDEN / f"{name}.npz"
+        if not path.exists():
+            pytest.skip(f"golden vectors '{name}' are not on this machine (set SAMIX_GOLDEN)")
+        with np.load(path, allow_pickle=False) as arrays:
+            return {key: torch.as_tensor(arrays[key]) for key in arrays.files}
+
+    return load

@@ -1,0 +1,119 @@
+import pytest
+import torch
+from torch.testing import assert_close
+
+from samix.data.synthetic import draw_pictures
+from samix.evaluate.retention import Retention, mixed_retention, object_retention, retention_sweep
+from samix.mixups import CutMix, Mixed, MixUp, blend
+from samix.pairing import Pairing
+
+
+def slow_share(weight, objects):
+    shares = []
+    for picture in range(len(objects)):
+        total, pixels = 0.0, 0
+        for row in range(objects.shape[2]):
+            for column in range(objects.shape[3]):
+                if objects[picture, 0, row, column]:
+                    total += float(weight[picture, 0, row, column])
+                    pixels += 1
+        shares.append(total / pixels)
+    return torch.tensor(shares)
+
+
+def random_objects(count=4):
+    objects = torch.rand(count, 1, 6, 5) < 0.3
+    objects[:, :, 2, 2] = True
+    return objects
+
+
+def keep_objects(x, pairing, objects):
+    """A policy that knows the truth: the first image on its own object, its partner elsewhere."""
+    mask = objects.float()
+    return Mixed(blend(x, x[pairing.index], mask), mask, pairing)
+
+
+def test_value_against_a_slow_loop():
+    torch.manual_seed(0)
+    mask, first, second = torch.rand(4, 1, 6, 5), random_objects(), random_objects()
+    kept = object_retention(mask, first, second)
+    assert_close(kept.first, slow_share(mask, first))
+    assert_close(kept.second, slow_share(1 - mask, second))
+
+
+def test_one_mask_serves_all_pairs():
+    torch.manual_seed(0)
+    mask, objects = torch.rand(1, 1, 6, 5), random_objects()
+    kept = object_retention(mask, objects, objects)
+    assert_close(kept.first, slow_share(mask.expand(4, -1, -1, -1), objects))
+
+
+def test_summaries():
+    kept = Retention(torch.tensor([0.2, 1.0]), torch.tensor([0.6, 0.0]))
+    assert_close(kept.both, torch.tensor([0.4, 0.5]))
+    assert_close(kept.weaker, torch.tensor([0.2, 0.0]))
+    assert_close(kept.clearest, torch.tensor([0.6, 1.0]))
+
+
+def test_partners_follow_the_index():
+    objects = random_objects(3)
+    index = torch.tensor([2, 0, 1])
+    mask = torch.rand(3, 1, 6, 5)
+    kept = mixed_retention(
+        Mixed(torch.zeros(3, 3, 6, 5), mask, Pairing(torch.full((3,), 0.5), index)), objects
+    )
+    assert_close(kept.second, slow_share(1 - mask, objects[index]))
+
+
+def test_empty_object_is_refused_by_position():
+    objects = random_objects()
+    empty = objects.clone()
+    empty[2] = False
+    with pytest.raises(ValueError, match="position 2 is empty"):
+        object_retention(torch.rand(4, 1, 6, 5), objects, empty)
+
+
+@pytest.mark.parametrize("lam", [0.0, 0.3, 0.5, 1.0])
+def test_mixup_keeps_exactly_lam(lam):
+    row = retention_sweep(MixUp(), draw_pictures(24), [lam])[0]
+    assert row.lam == lam
+    assert row.first == pytest.approx(lam, abs=1e-6)
+    assert row.second == pytest.approx(1 - lam, abs=1e-6)
+    assert row.both == pytest.approx(0.5, abs=1e-6)
+    assert row.weaker == pytest.approx(min(lam, 1 - lam), abs=1e-6)
+    assert row.clearest == pytest.approx(max(lam, 1 - lam), abs=1e-6)
+
+
+def test_blind_cutmix_keeps_half_of_both_but_little_of_the_weaker():
+    generator = torch.Generator().manual_seed(0)
+    rows = retention_sweep(
+        lambda x, pairing: CutMix()(x, pairing, generator), draw_pictures(960), [0.3, 0.5, 0.7]
+    )
+    assert all(row.both == pytest.approx(0.5, abs=0.02) for row in rows)
+    assert all(row.weaker < 0.4 for row in rows)
+    assert rows[0].first < rows[1].first < rows[2].first
+
+
+def test_a_policy_that_sees_objects_shows_above_one_half():
+    pictures = draw_pictures(60)
+    row = retention_sweep(lambda x, p: keep_objects(x, p, pictures.masks), pictures, [0.5])[0]
+    assert row.first == 1
+    assert row.both > 0.7
+
+
+def test_every_lam_sees_the_same_pairs_and_no_picture_meets_itself():
+    seen = []
+
+    def spy(x, pairing):
+        seen.append(pairing.index)
+        return MixUp()(x, pairing)
+
+    retention_sweep(spy, draw_pictures(41), [0.2, 0.8], batch=20)
+    assert [len(index) for index in seen] == [14, 14, 13] * 2
+    assert all((index != torch.arange(len(index))).all() for index in seen)
+    assert all(torch.equal(early, late) for early, late in zip(seen[:3], seen[3:], strict=True))
+
+
+def test_one_picture_has_no_partner():
+    with pytest.raises(ValueError, match="at least 2 pictures"):
+        retention_sweep(MixUp(), draw_pictures(1), [0.5])

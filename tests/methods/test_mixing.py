@@ -1,0 +1,60 @@
+"""Hand-made policies inside a method, over the whole table."""
+
+import pytest
+import torch
+
+from samix.methods.mixing import Mixing
+from samix.methods.supervised import Objective, Supervised, linear_head
+from samix.mixups import MIXUPS
+from samix.nn.encoder import build_encoder
+
+Y = torch.tensor([0, 3, 1, 3, 2])
+
+
+@pytest.fixture(params=MIXUPS.values(), ids=MIXUPS.keys())
+def policy(request):
+    return request.param()
+
+
+def build(policy, **objective) -> Mixing:
+    encoder, head = build_encoder("small-resnet", width=4), linear_head(32, 5)
+    return Mixing(Supervised(encoder, head, 5, objective=Objective(**objective)), policy)
+
+
+def test_value_the_loss_of_one_draw(policy):
+    model, x = build(policy, clean_weight=0.5), torch.randn(5, 3, 16, 16)
+    torch.manual_seed(1)
+    losses = model(x, Y, 0.3)
+    torch.manual_seed(1)
+    mixed = policy(x, policy.draw(5))
+    torch.testing.assert_close(losses.total, model.method.mixed_loss(mixed, x, Y))
+    torch.testing.assert_close(losses.lam, mixed.pairing.lam)
+    assert losses.mixer is None and losses.log is None
+
+
+@pytest.mark.parametrize("batch", [1, 2, 3])
+@pytest.mark.parametrize("binary", [False, True])
+def test_value_any_batch(policy, batch, binary):
+    losses = build(policy, binary=binary)(torch.randn(batch, 3, 16, 16), Y[:batch])
+    assert losses.total.isfinite()
+
+
+def test_gradient_reaches_encoder_and_head(policy):
+    model = build(policy)
+    model(torch.randn(5, 3, 16, 16), Y).total.backward()
+    assert all(p.grad is not None for p in model.parameters())
+
+
+def test_value_after_step_changes_nothing(policy):
+    model = build(policy)
+    before = {key: value.clone() for key, value in model.state_dict().items()}
+    model.after_step(0.5)
+    assert all(torch.equal(before[key], value) for key, value in model.state_dict().items())
+
+
+def test_value_heads_and_parameters_are_the_methods(policy):
+    model = build(policy).eval()
+    x = torch.randn(2, 3, 16, 16)
+    assert torch.equal(model.heads(x)["mix_q"], model.method.logits(x))
+    assert model.parameter_groups().keys() == {"encoder"}
+    assert len(model.parameter_groups()["encoder"]) == len(list(model.parameters()))

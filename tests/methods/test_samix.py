@@ -1,0 +1,355 @@
+"""SAMix online: which gradient reaches which parameters, and what every setting does."""
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from samix.losses import mask_loss, mixup_cross_entropy, pbce
+from samix.methods.samix import AutoMixed, LearnedMixup, SAMix, bernoulli
+from samix.methods.supervised import Objective, Supervised, linear_head
+from samix.mixups.base import blend
+from samix.nn.encoder import build_encoder
+from samix.nn.mixer import MixerConfig
+from samix.pairing import Pairing, draw_pairing
+
+CLASSES = 5
+LIVELY = MixerConfig(init_std=0.5)
+
+
+def batch(count: int = 6) -> tuple[Tensor, Tensor]:
+    return torch.randn(count, 3, 16, 16), torch.arange(count) % CLASSES
+
+
+def build(objective: Objective | None = None, settings: type = LearnedMixup, **fields) -> SAMix:
+    """A small model whose masks are far from constant and whose every parameter matters."""
+    method = Supervised(
+        build_encoder("small-resnet", width=4),
+        linear_head(32, CLASSES),
+        CLASSES,
+        clean_head=linear_head(32, CLASSES),
+        objective=objective or Objective(clean_weight=1.0),
+    )
+    for module in method.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            nn.init.uniform_(module.weight, 0.5, 1.5)  # timm starts residual branches at 0
+        if isinstance(module, nn.Linear):
+            nn.init.normal_(module.weight, std=0.3)
+    if settings is LearnedMixup:
+        fields = {"mixer": LIVELY} | fields
+    config = settings(**fields)
+    return SAMix(method, config.mixer.build(16), config)
+
+
+def gradients(loss: Tensor, module: nn.Module) -> list[Tensor | None]:
+    return list(torch.autograd.grad(loss, list(module.parameters()), retain_graph=True, allow_unused=True))
+
+
+def record_batches(module: nn.Module) -> list[int]:
+    """The batch size of every call of a module."""
+    sizes: list[int] = []
+    module.register_forward_pre_hook(lambda module, inputs: sizes.append(len(inputs[0])))
+    return sizes
+
+
+@pytest.mark.parametrize("settings", [LearnedMixup, AutoMixed])
+def test_gradient_of_the_encoder_loss_reaches_exactly_the_method(settings):
+    model = build(settings=settings)
+    losses = model(*batch())
+    for part in (model.method.encoder, model.method.head, model.method.clean_head):
+        for grad in gradients(losses.encoder, part):
+            assert grad is not None and grad.abs().max() > 0
+    assert gradients(losses.encoder, model.mixer) == [None] * len(list(model.mixer.parameters()))
+
+
+@pytest.mark.parametrize("settings", [LearnedMixup, AutoMixed])
+def test_gradient_of_the_mixer_loss_reaches_exactly_the_mixer(settings):
+    model = build(settings=settings)
+    losses = model(*batch())
+    assert gradients(losses.mixer, model.method) == [None] * len(list(model.method.parameters()))
+    names = [name for name, _ in model.mixer.named_parameters()]
+    for name, grad in zip(names, gradients(losses.mixer, model.mixer), strict=True):
+        assert grad is not None, name
+        if settings is LearnedMixup and name != "content.0.bias":  # batch norm takes this one out again
+            assert grad.abs().max() > 0, name
+
+
+def test_gradient_never_reaches_the_momentum_copy():
+    model = build()
+    model(*batch()).total.backward()
+    assert not any(p.requires_grad for p in model.momentum.parameters())
+    assert all(p.grad is None for p in model.momentum.parameters())
+    assert all(p.grad is not None for p in model.method.parameters())
+
+
+def test_gradient_of_the_sum_equals_the_two_separate_ones():
+    model = build()
+    losses = model(*batch())
+    trained = nn.ModuleList([model.method, model.mixer])
+    encoder, mixer = gradients(losses.encoder, trained), gradients(losses.mixer, trained)
+    losses.total.backward()
+    for parameter, a, b in zip(trained.parameters(), encoder, mixer, strict=True):
+        assert (a is None) != (b is None)
+        torch.testing.assert_close(parameter.grad, b if a is None else a, rtol=1e-5, atol=1e-7)
+
+
+def test_gradient_the_mixer_learns_through_the_pictures_and_not_only_from_the_mask_loss():
+    model = build(beta=0.0)
+    grads = gradients(model(*batch()).mixer, model.mixer)
+    assert max(float(grad.abs().max()) for grad in grads) > 1e-4
+
+
+def test_gradient_gamma_moves_from_zero():
+    model = build(mixer=MixerConfig(init_std=0.5, gamma=0.0))
+    model(*batch()).total.backward()
+    assert float(model.mixer.gamma.grad.abs()) > 0
+
+
+def test_gradient_eta_turns_the_mixers_gradient():
+    """O1: in the official code eta changes nothing."""
+    x, y = batch()
+    model, directions = build(beta=0.0), []
+    for eta in (0.1, 1.0):
+        model.settings = LearnedMixup(mixer=LIVELY, beta=0.0, eta=eta)
+        torch.manual_seed(3)
+        grads = torch.cat([grad.flatten() for grad in gradients(model(x, y).mixer, model.mixer)])
+        directions.append(grads / grads.norm())
+    assert float(directions[0] @ directions[1]) < 0.9999
+
+
+@pytest.mark.parametrize("progress", [0.0, 0.25, 1.0])
+def test_value_the_mixer_objective(progress):
+    model = build(eta=0.3, local=0.8, beta=0.2, mask_margin=0.05, variance_weight=1.5)
+    x, y = batch()
+    with torch.no_grad():
+        z = model.momentum.maps(x)
+        torch.manual_seed(5)
+        loss, log = model.mixer_objective(x, y, z, progress)
+        torch.manual_seed(5)
+        pairing = draw_pairing(len(x), 2.0)
+        mask = model.mixer(z, pairing, (16, 16))
+        logits = model.momentum.logits(blend(x, x[pairing.index], mask))
+    local, globally = pbce(logits, y, pairing).mean(), mixup_cross_entropy(logits, y, pairing)
+    masks = mask_loss(mask, pairing.lam, 0.05, 1.5)
+    torch.testing.assert_close(loss, 0.8 * local + 0.3 * globally + 0.2 * (1 - progress) * masks)
+    torch.testing.assert_close(torch.stack(log[:3]), torch.stack([local, globally, masks]))
+    assert float(log.gamma) == model.mixer.gamma.item()
+    torch.testing.assert_close(log.gap, (mask.mean(dim=(1, 2, 3)) - pairing.lam).abs().mean())
+    torch.testing.assert_close(log.deviation, mask.flatten(1).std(dim=1).mean())
+
+
+def test_value_the_log_is_detached_and_has_no_gamma_without_one():
+    log = build()(*batch()).log
+    assert not any(value.requires_grad for value in log)
+    assert build(settings=AutoMixed)(*batch()).log.gamma.isnan()
+
+
+def test_value_encoder_and_mixer_draw_pairs_of_their_own():
+    model, pairings = build(), []
+    model.mixer.register_forward_pre_hook(lambda module, inputs: pairings.append(inputs[1]))
+    losses = model(*batch(40))
+    encoder, mixer = pairings
+    assert torch.equal(losses.lam, encoder.lam)
+    assert not torch.equal(encoder.lam, mixer.lam) and not torch.equal(encoder.index, mixer.index)
+
+
+def mixed_of(model: SAMix, lam: list[float], progress: float = 1.0):
+    x, _ = batch(4)
+    with torch.no_grad():
+        z = model.momentum.maps(x)
+    return x, model.mix(x, z, Pairing(torch.tensor(lam), torch.tensor([1, 2, 3, 0])), progress)
+
+
+@pytest.mark.parametrize("lam", [[0.4], [0.2, 0.4, 0.6, 0.8]], ids=["one lam", "lam per sample"])
+def test_value_the_encoders_masks_are_adjusted_to_the_encoders_lam(lam):
+    x, mixed = mixed_of(build(), lam)
+    assert mixed.mask.std(dim=(1, 2, 3)).min() > 1e-3
+    torch.testing.assert_close(mixed.mask.mean(dim=(1, 2, 3)), torch.tensor(lam).expand(4), rtol=0, atol=1e-5)
+    torch.testing.assert_close(mixed.x, blend(x, x[mixed.pairing.index], mixed.mask))
+    assert not mixed.mask.requires_grad and torch.equal(mixed.pairing.lam, torch.tensor(lam))
+
+
+def test_value_without_adjusting_the_mask_is_the_mixers():
+    model = build(adjust=0.0)
+    model.mixer.eval()
+    x, _ = batch(4)
+    pairing = Pairing(torch.tensor([0.4]), torch.tensor([1, 2, 3, 0]))
+    with torch.no_grad():
+        z = model.momentum.maps(x)
+        torch.testing.assert_close(model.mix(x, z, pairing).mask, model.mixer(z, pairing, (16, 16)))
+
+
+@pytest.mark.parametrize("lam", [0.05, 0.08, 0.95])
+def test_value_extreme_lam_gives_plain_mixup(lam):
+    _, mixed = mixed_of(build(), [lam])
+    torch.testing.assert_close(mixed.mask.expand(4, 1, 16, 16), torch.full((4, 1, 16, 16), lam))
+
+
+def test_value_the_lam_margin_is_decided_per_sample():
+    _, mixed = mixed_of(build(lam_margin=0.2), [0.1, 0.5, 0.9, 0.3])
+    constant = mixed.mask.std(dim=(1, 2, 3)) < 1e-6
+    assert constant.tolist() == [True, False, True, False]
+
+
+def test_value_warmup_gives_plain_mixup_while_the_mixer_learns():
+    model = build(warmup=0.5)
+    _, early = mixed_of(model, [0.4], progress=0.49)
+    _, late = mixed_of(model, [0.4], progress=0.5)
+    assert (early.mask == torch.tensor(0.4)).all() and late.mask.std() > 1e-3
+    losses = model(*batch(), progress=0.1)
+    assert losses.mixer is not None and losses.mixer.requires_grad
+
+
+def test_value_settings_of_speed_run_a_part_of_the_batch():
+    model = build(Objective(clean_weight=1.0, clean_fraction=0.5), mixer_fraction=0.25)
+    clean, mixed = record_batches(model.method.clean_head), record_batches(model.method.head)
+    mixer = record_batches(model.mixer)
+    model(*batch(12))
+    assert (mixed, clean, mixer) == ([12], [6], [12, 3])
+
+
+def test_value_without_clean_weight_the_clean_branch_does_not_run():
+    model = build(Objective(clean_weight=0.0))
+    runs = record_batches(model.method.encoder)
+    losses = model(*batch())
+    assert runs == [6] and gradients(losses.encoder, model.method.clean_head) == [None, None]
+
+
+def test_value_without_mixer_probability_the_mixer_does_not_learn():
+    model = build(mixer_probability=0.0)
+    runs = record_batches(model.mixer)
+    losses = model(*batch())
+    assert losses.mixer is None and losses.log is None and runs == [6]
+    assert losses.total is losses.encoder
+
+
+def test_value_coin():
+    state = torch.get_rng_state()
+    assert bernoulli(1.0) and not bernoulli(0.0)
+    assert torch.equal(state, torch.get_rng_state()), "certain coins draw nothing"
+    heads = sum(bernoulli(0.8) for _ in range(2000))
+    assert 1530 < heads < 1670
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 7])
+@pytest.mark.parametrize("binary", [False, True])
+def test_value_any_batch(count, binary):
+    model = build(Objective(clean_weight=1.0, binary=binary))
+    losses = model(*batch(count))
+    losses.total.backward()
+    assert losses.total.isfinite()
+    assert (losses.mixer is None) == (count == 1)
+    assert all(p.grad is None or p.grad.isfinite().all() for p in model.parameters())
+
+
+def test_value_images_that_are_not_square():
+    model = build()
+    assert model(torch.randn(4, 3, 20, 28), torch.tensor([0, 1, 2, 3])).total.isfinite()
+
+
+def test_error_labels_out_of_range():
+    x, _ = batch(4)
+    with pytest.raises(ValueError, match="label 9 at position 3"):
+        build(Objective(binary=True))(x, torch.tensor([0, 1, 2, 9]))
+
+
+def test_value_bfloat16_autocast_gives_float32_losses():
+    model = build()
+    with torch.autocast("cpu", torch.bfloat16):
+        losses = model(*batch())
+    assert losses.encoder.dtype == losses.mixer.dtype == torch.float32
+    losses.total.backward()
+    assert all(p.grad.isfinite().all() for p in model.mixer.parameters())
+
+
+@pytest.mark.parametrize(("progress", "momentum"), [(0.0, 0.5), (0.19, 0.5), (0.5, 0.75), (1.0, 1.0)])
+def test_value_after_step_moves_the_copy(progress, momentum):
+    model = build(momentum=0.5, momentum_end=1.0, momentum_hold=0.2)
+    with torch.no_grad():
+        for parameter in model.method.parameters():
+            parameter.add_(torch.randn_like(parameter))
+    before = [p.clone() for p in model.momentum.parameters()]
+    model.after_step(progress)
+    for old, new, online in zip(before, model.momentum.parameters(), model.method.parameters(), strict=True):
+        torch.testing.assert_close(new, momentum * old + (1 - momentum) * online.detach())
+
+
+@pytest.mark.parametrize(("before", "after"), [(-0.3, 0.0), (1.7, 1.0), (0.4, 0.4)])
+def test_value_after_step_projects_gamma(before, after):
+    model = build()
+    nn.init.constant_(model.mixer.gamma, before)
+    model.after_step(0.0)
+    assert model.mixer.gamma.item() == pytest.approx(after)
+
+
+def test_value_the_copys_batch_norm_lives_on_its_own_passes():
+    """Maps of the clean images stop behind layer 3; only the Mixer's pictures go all the way."""
+    model = build()
+    network = model.momentum.encoder.network
+    model(*batch())
+    assert int(network.bn1.num_batches_tracked) == 2
+    assert int(network.layer4[0].bn1.num_batches_tracked) == 1
+    own = {name: buffer.clone() for name, buffer in model.momentum.named_buffers()}
+    assert not torch.equal(own["encoder.network.bn1.running_mean"], torch.zeros(4))
+    for buffer in model.method.buffers():
+        buffer.fill_(7)
+    model.after_step(0.0)
+    assert all(torch.equal(own[name], buffer) for name, buffer in model.momentum.named_buffers())
+
+
+def test_value_an_optimiser_step_trains_both_and_the_copy_waits():
+    model = build()
+    optimiser = torch.optim.SGD([{"params": group} for group in model.parameter_groups().values()], lr=0.1)
+    before = {name: p.detach().clone() for name, p in model.named_parameters()}
+    model(*batch()).total.backward()
+    optimiser.step()
+    moved = {name.split(".")[0] for name, p in model.named_parameters() if not torch.equal(p, before[name])}
+    assert moved == {"method", "mixer"}
+
+
+def test_value_parameter_groups_hold_every_trained_parameter_once():
+    model = build()
+    groups = model.parameter_groups()
+    assert list(groups) == ["encoder", "mixer"]
+    listed = [id(p) for group in groups.values() for p in group]
+    assert sorted(listed) == sorted(id(p) for p in model.parameters() if p.requires_grad)
+
+
+def test_value_heads_of_method_and_copy():
+    model, (x, _) = build().eval(), batch()
+    heads = model.heads(x)
+    assert list(heads) == ["mix_q", "one_q", "mix_k", "one_k"]
+    torch.testing.assert_close(heads["mix_q"], heads["mix_k"])
+    nn.init.zeros_(model.momentum.head.weight)
+    assert not torch.allclose(model.heads(x)["mix_q"], model.heads(x)["mix_k"])
+
+
+def test_value_automix_trains_on_mixup_cross_entropy_alone():
+    model = build(settings=AutoMixed, beta=0.0)
+    losses = model(*batch())
+    torch.testing.assert_close(losses.mixer.detach(), losses.log.globally)
+
+
+def test_value_defaults():
+    model = SAMix(build().method, MixerConfig().build(16))
+    assert model.settings == LearnedMixup() and model.settings.alpha == 2.0 and model.settings.eta == 0.5
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("alpha", 0.0),
+        ("mixer_fraction", 0.0),
+        ("mixer_fraction", 1.2),
+        ("eta", -0.1),
+        ("local", 2.0),
+        ("adjust", 1.5),
+        ("warmup", -1.0),
+        ("mixer_probability", 1.1),
+        ("momentum", 1.001),
+        ("momentum_end", -0.5),
+        ("momentum_hold", 3.0),
+    ],
+)
+def test_error_bad_settings_are_refused_by_name(field, value):
+    with pytest.raises(ValueError, match=rf"mixup\.{field} must .* got {value}"):
+        LearnedMixup(**{field: value})

@@ -1,0 +1,156 @@
+"""Supervised classification: plain, mixed and clean losses, and its heads."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+from torch.nn import functional as F
+
+from samix.methods.supervised import Objective, Supervised, linear_head, part_of
+from samix.mixups import MixUp
+from samix.nn.encoder import Encoder, build_encoder
+from samix.pairing import Pairing
+
+CLASSES = 5
+Y = torch.tensor([0, 3, 1, 3])
+INDEX = torch.tensor([1, 2, 3, 0])
+
+
+@pytest.fixture
+def x() -> torch.Tensor:
+    return torch.randn(4, 3, 16, 16)
+
+
+def build(clean_head: bool = False, **objective) -> Supervised:
+    method = Supervised(
+        build_encoder("small-resnet", width=4),
+        linear_head(32, CLASSES),
+        CLASSES,
+        clean_head=linear_head(32, CLASSES) if clean_head else None,
+        objective=Objective(**objective),
+    )
+    for head in (method.head, method.clean_head):
+        if head is not None:
+            nn.init.normal_(head.weight)
+    return method
+
+
+def mixed(x: torch.Tensor, lam: float = 0.3):
+    return MixUp()(x, Pairing(torch.tensor([lam]), INDEX))
+
+
+def binary(logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    return F.binary_cross_entropy_with_logits(logits, targets, reduction="none").sum(dim=1).mean()
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_value_plain_loss(x, smoothing):
+    method = build(smoothing=smoothing)
+    losses = method(x, Y)
+    expected = F.cross_entropy(method.logits(x), Y, label_smoothing=smoothing)
+    torch.testing.assert_close(losses.total, expected)
+    assert losses.mixer is None and losses.log is None and losses.lam is None
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_value_binary_losses(x, smoothing):
+    method = build(smoothing=smoothing, binary=True)
+    targets = (1 - smoothing) * F.one_hot(Y, CLASSES) + smoothing / CLASSES
+    torch.testing.assert_close(method(x, Y).total, binary(method.logits(x), targets))
+    mix = mixed(x)
+    targets = mix.soft_labels(Y, CLASSES, smoothing)
+    torch.testing.assert_close(method.mixed_loss(mix, x, Y), binary(method.logits(mix.x), targets))
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_value_mixed_loss_without_clean_branch(x, smoothing):
+    method, mix = build(clean_head=True, smoothing=smoothing), mixed(x)
+    expected = F.cross_entropy(method.logits(mix.x), mix.soft_labels(Y, CLASSES, smoothing))
+    torch.testing.assert_close(method.mixed_loss(mix, x, Y), expected)
+
+
+@pytest.mark.parametrize("clean_head", [True, False])
+@pytest.mark.parametrize(("fraction", "count"), [(1.0, 4), (0.5, 2), (0.01, 2)])
+def test_value_mixed_loss_with_clean_branch(x, clean_head, fraction, count):
+    method, mix = build(clean_head, clean_weight=0.7, clean_fraction=fraction), mixed(x)
+    head = method.clean_head if clean_head else method.head
+    mix_loss = F.cross_entropy(method.logits(mix.x), mix.soft_labels(Y, CLASSES))
+    clean_loss = F.cross_entropy(head(method.encoder(x[:count])), Y[:count])
+    torch.testing.assert_close(method.mixed_loss(mix, x, Y), mix_loss + 0.7 * clean_loss)
+
+
+def test_value_clean_and_mixed_images_have_batch_statistics_of_their_own(x):
+    method = build(clean_weight=1.0)
+    method.mixed_loss(mixed(x), x, Y)
+    assert int(method.encoder.network.bn1.num_batches_tracked) == 2
+
+
+@pytest.mark.parametrize("clean_head", [True, False])
+def test_shape_heads(x, clean_head):
+    heads = build(clean_head).heads(x)
+    assert list(heads) == (["mix_q", "one_q"] if clean_head else ["mix_q"])
+    assert all(logits.shape == (4, CLASSES) for logits in heads.values())
+
+
+def test_value_the_mixed_head_is_reported_first(x):
+    method = build(clean_head=True).eval()
+    torch.testing.assert_close(method.heads(x)["mix_q"], method.logits(x))
+    torch.testing.assert_close(method.heads(x)["one_q"], method.clean_head(method.encoder(x)))
+
+
+def test_value_parameter_groups_hold_every_parameter_once():
+    method = build(clean_head=True)
+    groups = method.parameter_groups()
+    assert list(groups) == ["encoder"]
+    assert [id(p) for p in groups["encoder"]] == [id(p) for p in method.parameters()]
+
+
+@pytest.mark.parametrize("clean_weight", [0.0, 1.0])
+def test_gradient_reaches_the_clean_head_only_through_the_clean_branch(x, clean_weight):
+    method = build(clean_head=True, clean_weight=clean_weight)
+    method.mixed_loss(mixed(x), x, Y).backward()
+    assert method.head.weight.grad.abs().max() > 0
+    assert (method.clean_head.weight.grad is not None) == (clean_weight > 0)
+    assert all(p.grad is not None for p in method.encoder.parameters())
+
+
+def test_value_a_network_that_gives_logits_needs_no_head(x):
+    network = nn.Sequential(nn.Conv2d(3, 4, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, CLASSES))
+    method = Supervised(Encoder(network, "0"), nn.Identity(), CLASSES)
+    torch.testing.assert_close(method(x, Y).total, F.cross_entropy(network(x), Y))
+    assert method.maps(x).shape == (4, 4, 14, 14)
+
+
+def test_error_labels_out_of_range(x):
+    with pytest.raises(ValueError, match="label 7 at position 2"):
+        build(binary=True)(x, torch.tensor([0, 1, 7, 2]))
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("clean_weight", -1.0),
+        ("clean_fraction", 0.0),
+        ("clean_fraction", 1.5),
+        ("smoothing", 1.0),
+        ("smoothing", -0.1),
+    ],
+)
+def test_error_bad_objectives_are_refused_by_name(field, value):
+    with pytest.raises(ValueError, match=rf"objective\.{field} must .* got {value}"):
+        Objective(**{field: value})
+
+
+@given(batch=st.integers(1, 500), fraction=st.floats(0.001, 1))
+def test_invariant_a_part_of_the_batch_holds_a_pair(batch, fraction):
+    count = part_of(batch, fraction)
+    assert min(batch, 2) <= count <= batch
+    assert part_of(batch, 1.0) == batch
+    if fraction * batch >= 2:
+        assert abs(count - fraction * batch) <= 0.5
+
+
+def test_value_linear_head_starts_small():
+    head = linear_head(512, 100)
+    assert 0.009 < float(head.weight.detach().std()) < 0.011 and (head.bias == 0).all()

@@ -1,0 +1,154 @@
+"""What holds for every mixup of the table, so that a new line in `MIXUPS` is tested from the start."""
+
+import pytest
+import torch
+
+from samix.mixups import MIXUPS, Mixup
+from samix.pairing import Pairing
+
+SIZES = [(8, 8), (12, 20), (32, 32)]
+
+
+@pytest.fixture(params=MIXUPS.values(), ids=MIXUPS.keys())
+def policy(request) -> Mixup:
+    return request.param()
+
+
+def images(batch: int, size: tuple[int, int] = (12, 20), dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    return torch.rand(batch, 3, *size, generator=torch.Generator().manual_seed(3)).to(dtype)
+
+
+def ring(batch: int) -> torch.Tensor:
+    return torch.arange(batch).roll(1)
+
+
+def lams(batch: int, per_sample: bool) -> torch.Tensor:
+    return torch.linspace(0.1, 0.9, batch) if per_sample else torch.tensor([0.4])
+
+
+@pytest.mark.parametrize("per_sample", [False, True])
+@pytest.mark.parametrize("batch", [1, 2, 3, 7])
+@pytest.mark.parametrize("size", SIZES)
+def test_shape(policy, batch, size, per_sample):
+    x, lam = images(batch, size), lams(batch, per_sample)
+    mixed = policy(x, Pairing(lam, ring(batch)))
+    assert mixed.x.shape == x.shape and mixed.x.isfinite().all()
+    assert mixed.mask.shape[1:] == (1, *size) and len(mixed.mask) in (1, batch)
+    assert mixed.pairing.lam.shape in {(1,), (batch,)}
+    assert torch.equal(mixed.pairing.index, ring(batch))
+
+
+def test_shape_per_sample_lam_gives_a_mask_per_sample(policy):
+    mixed = policy(images(5), Pairing(lams(5, True), ring(5)))
+    assert len(mixed.mask) == 5 and mixed.pairing.lam.shape == (5,)
+    assert len(mixed.pairing.lam.unique()) > 1
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_shape_the_images_keep_their_dtype(policy, dtype):
+    x = images(4, dtype=dtype)
+    mixed = policy(x, Pairing(lams(4, True), ring(4)))
+    assert mixed.x.dtype == dtype and mixed.mask.dtype == dtype
+    assert mixed.pairing.lam.dtype == torch.float32
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("per_sample", [False, True])
+def test_invariant_lam_one_keeps_the_first_image(policy, dtype, per_sample):
+    x = images(4, dtype=dtype)
+    mixed = policy(x, Pairing(torch.ones(4 if per_sample else 1), ring(4)))
+    assert torch.equal(mixed.x, x)
+    assert (mixed.pairing.lam == 1).all()
+
+
+def test_invariant_the_mask_lies_in_the_unit_interval(policy):
+    for lam in torch.linspace(0, 1, 9):
+        mask = policy(images(3), Pairing(lam[None], ring(3))).mask
+        assert mask.min() >= 0 and mask.max() <= 1
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_invariant_the_label_weight_is_the_mean_of_the_mask(policy, dtype):
+    mixed = policy(images(6, dtype=dtype), Pairing(lams(6, True), ring(6)))
+    for mask, weight in zip(mixed.mask, mixed.pairing.lam, strict=True):
+        assert float(weight) == pytest.approx(float(mask.double().mean()), abs=1e-6)
+
+
+def test_invariant_the_image_is_the_blend_of_the_pair(policy):
+    x, index = images(5), ring(5)
+    mixed = policy(x, Pairing(lams(5, True), index))
+    for i in range(5):
+        expected = mixed.mask[i] * x[i] + (1 - mixed.mask[i]) * x[index[i]]
+        torch.testing.assert_close(mixed.x[i], expected)
+
+
+@pytest.mark.parametrize("per_sample", [False, True])
+def test_invariant_soft_labels_sum_to_one(policy, per_sample):
+    mixed = policy(images(6), Pairing(lams(6, per_sample), ring(6)))
+    for smoothing in (0.0, 0.1):
+        rows = mixed.soft_labels(torch.tensor([0, 1, 2, 2, 4, 3]), 5, smoothing)
+        torch.testing.assert_close(rows.sum(dim=1), torch.ones(6))
+        assert rows.min() >= 0
+
+
+@pytest.mark.parametrize("size", SIZES)
+@pytest.mark.parametrize("lam", [0.0, 0.2, 0.5, 0.9, 1.0])
+def test_invariant_white_with_black_shows_lam(policy, size, lam):
+    white, black = torch.ones(3, *size), torch.zeros(3, *size)
+    mixed = policy(torch.stack([white, black]), Pairing(torch.tensor([lam]), torch.tensor([1, 0])))
+    weight, tolerance = float(mixed.pairing.lam[0]), 1 / (size[0] * size[1])
+    assert float(mixed.x[0].mean()) == pytest.approx(weight, abs=tolerance)
+    assert float(mixed.x[1].mean()) == pytest.approx(1 - weight, abs=tolerance)
+
+
+def test_invariant_nothing_is_changed_in_place(policy):
+    x, pairing = images(5), Pairing(lams(5, True), ring(5))
+    copies = x.clone(), pairing.lam.clone(), pairing.index.clone()
+    mixed = policy(x, pairing)
+    assert mixed.x.data_ptr() != x.data_ptr()
+    for tensor, copy in zip((x, pairing.lam, pairing.index), copies, strict=True):
+        assert tensor._version == 0 and torch.equal(tensor, copy)
+
+
+def test_invariant_a_seed_fixes_the_result(policy):
+    x = images(5)
+
+    def run(seed: int) -> torch.Tensor:
+        draw = torch.Generator().manual_seed(seed)
+        return policy(x, policy.draw(5, draw), draw).x
+
+    before = torch.get_rng_state()
+    assert torch.equal(run(1), run(1))
+    assert not torch.equal(run(1), run(2))
+    assert torch.equal(before, torch.get_rng_state()), "the generator was passed but not used"
+
+
+def test_gradient_reaches_both_images_by_their_weights(policy):
+    x = images(3).requires_grad_()
+    index = ring(3)
+    mixed = policy(x, Pairing(lams(3, True), index))
+    (grad,) = torch.autograd.grad(mixed.x.sum(), x)
+    expected = torch.zeros_like(x)
+    for i in range(3):
+        expected[i] += mixed.mask[i].detach()
+        expected[index[i]] += 1 - mixed.mask[i].detach()
+    torch.testing.assert_close(grad, expected)
+
+
+@pytest.mark.parametrize("batch", [1, 2, 3, 7])
+def test_shape_draw(policy, batch):
+    assert policy.draw(batch).lam.shape == (1,)
+    per_sample = type(policy)(per_sample=True).draw(batch)
+    assert per_sample.lam.shape == (batch,) and per_sample.index.shape == (batch,)
+
+
+@pytest.mark.parametrize("name", MIXUPS)
+@pytest.mark.parametrize("alpha", [0.0, -0.5])
+def test_error_alpha_must_be_positive(name, alpha):
+    with pytest.raises(ValueError, match=rf"mixup.alpha must be positive, got {alpha}"):
+        MIXUPS[name](alpha=alpha)
+
+
+def test_error_settings_cannot_change(policy):
+    with pytest.raises(AttributeError):
+        policy.alpha = 3.0

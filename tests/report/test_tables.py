@@ -1,0 +1,79 @@
+import io
+import re
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from samix.report.runs import read_run
+from samix.report.tables import MEASURES, compare, html_rows, is_best, print_table
+
+
+def printed(runs, **options):
+    console = Console(file=io.StringIO(), width=120, **options)
+    print_table(runs, console)
+    return console.file.getvalue()
+
+
+def test_mean_and_std_against_numpy(write_run):
+    scores = [60.0, 61.5, 64.25]
+    runs = [read_run(write_run(seed=seed, top1=top1)) for seed, top1 in enumerate(scores)]
+    (line,) = compare(runs)
+    expected = {
+        "top1": scores,
+        "best": [s + 2 for s in scores],
+        "last": [s + 1 for s in scores],
+        "ece": [100 - s for s in scores],
+        "seconds": [10, 11, 12],
+    }
+    assert set(line.values) == set(expected)
+    for name, numbers in expected.items():
+        assert line.values[name] == pytest.approx((np.mean(numbers), np.std(numbers, ddof=1)))
+
+
+def test_one_seed_has_no_std(write_run):
+    (line,) = compare([read_run(write_run(top1=61.234))])
+    assert line.values["top1"].std is None
+    assert line.values["top1"].text(2) == "61.23"
+    assert "±" not in html_rows([line])
+
+
+def test_the_best_of_each_family_is_bold(write_run):
+    runs = [
+        read_run(write_run("demo/plain", "plain", top1=50.0)),
+        read_run(write_run("demo/cutmix", "cutmix", top1=70.0)),
+        read_run(write_run("demo/samix", "samix", top1=70.001)),
+        read_run(write_run("other/plain", "plain", top1=90.0)),
+    ]
+    lines = compare(runs)
+    top1, ece, seconds = MEASURES[0], MEASURES[3], MEASURES[4]
+    assert [is_best(line, top1, lines) for line in lines] == [False, True, True, False]
+    assert [is_best(line, ece, lines) for line in lines] == [False, True, True, False]
+    assert not any(is_best(line, seconds, lines) for line in lines)
+    rows = html_rows(lines).splitlines()
+    assert "<b>70.00</b>" in rows[1]
+    assert "<b>" not in rows[0] + rows[3]
+    bold = printed(runs, force_terminal=True, color_system="standard")
+    assert re.search(r"\x1b\[1m *70\.00", bold)
+    assert not re.search(r"\x1b\[1m *50\.00", bold)
+
+
+def test_unfinished_runs_are_shown_but_not_counted(write_run):
+    runs = [
+        read_run(write_run(seed=0, top1=60.0)),
+        read_run(write_run(seed=1, finished=False)),
+        read_run(write_run("demo/cutmix", "cutmix", finished=False)),
+    ]
+    cutmix, samix = compare(runs)
+    assert (cutmix.seeds, samix.seeds) == ("0 of 1", "1 of 2")
+    assert cutmix.values == {}
+    assert samix.values["top1"] == (60.0, None)
+    assert "–" in printed(runs)
+
+
+def test_names_are_neither_markup_nor_html(write_run):
+    runs = [read_run(write_run("demo/[red]x[/red]-samix-<b>", folder="odd"))]
+    text = printed(runs)
+    assert "demo/[red]x[/red]" in text
+    assert "samix (<b>)" in text
+    assert "samix (&lt;b&gt;)" in html_rows(compare(runs))
