@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from samix.pairing import Pairing, as_image_weight, draw_derangement, draw_lam, draw_pairing
+from samix.pairing import as_image_weight, draw_derangement, draw_lam, draw_pairing
 
 
 def generator(seed: int) -> torch.Generator:
@@ -82,11 +82,6 @@ def test_value_a_generator_leaves_the_global_state_alone():
     before = torch.get_rng_state()
     draw_pairing(9, 1.0, per_sample=True, generator=generator(5))
     assert torch.equal(before, torch.get_rng_state())
-
-
-def test_value_swapped_exchanges_the_weights():
-    pairing = Pairing(torch.tensor([0.25]), torch.tensor([1, 0])).swapped()
-    assert pairing.lam.tolist() == [0.75] and pairing.index.tolist() == [1, 0]
 
 
 def test_shape_as_image_weight():

@@ -13,12 +13,8 @@ class Pairing(NamedTuple):
 
     lam: Lam
     """[1]: one lam for the batch, or [B]: one lam per pair."""
-    index: Index
+    index: Index  # type: ignore[assignment]  # shadows tuple.index, which nobody needs here
     """[B]: the partner of image i is image index[i]; never i itself unless the batch is 1."""
-
-    def swapped(self) -> "Pairing":
-        """The same images with their roles exchanged (needs an index that is its own inverse)."""
-        return Pairing(1 - self.lam, self.index)
 
 
 def draw_lam(count: int, alpha: float, generator: torch.Generator | None = None) -> Lam:

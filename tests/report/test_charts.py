@@ -57,6 +57,13 @@ def test_retention_shows_what_was_kept(groups):
     assert "plain" not in [each.get_label() for each in both.lines]
 
 
+def test_noise_does_not_fill_the_axis(groups):
+    low, high = retention_figure(groups).axes[0].get_ylim()
+    assert low <= 0.4
+    assert high >= 0.7
+    assert mixer_figure(groups[2:]).axes[2].get_ylim()[0] <= 0
+
+
 def test_a_dollar_sign_in_a_name_is_no_formula(write_run):
     run = read_run(write_run("demo/samix-$\\frac", folder="odd"))
     write_png(curves_figure(group_runs([run])), io.BytesIO(), dpi=30)

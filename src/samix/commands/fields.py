@@ -32,7 +32,9 @@ def override(base: Recipe, words: list[str]) -> Recipe:
     for word in words:
         name = word.removeprefix("--").partition("=")[0]
         if word.startswith("--") and name not in known:
-            raise ValueError(f"unknown field {suggest(name, known, most=0)} `samix train RECIPE --help` lists all.")
+            raise ValueError(
+                f"unknown field {suggest(name, known, most=0)} `samix train RECIPE --help` lists all."
+            )
     parser = recipe_parser(base)
     return _recipe(parser, lambda: parser.parse_args(words))
 
@@ -77,6 +79,3 @@ def flatten(values: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
             yield from flatten(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value
-
-
-

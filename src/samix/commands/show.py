@@ -5,10 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import torch
-
-import samix  # noqa: F401  (prepares torchvision)
 from torchvision.transforms import v2
 
+import samix  # noqa: F401  (prepares torchvision)
 from samix.data.folders import read_picture
 from samix.mixups import MIXUPS
 from samix.pairing import Pairing
@@ -56,7 +55,7 @@ def mix_two(name: str, pictures: list[torch.Tensor], seed: int) -> Samples:
     return Samples(
         first=pictures[0][None].numpy(),
         partner=pictures[1][None].numpy(),
-        lams=np.float32(LAMS),
+        lams=np.array(LAMS, dtype=np.float32),
         masks=np.stack([m.mask[:1].expand(1, 1, *x.shape[-2:]).numpy() for m in mixed]),
         mixed=np.stack([m.x[:1].round().to(torch.uint8).numpy() for m in mixed]),
     )

@@ -3,9 +3,9 @@
 Small sets are decoded once and kept in memory as uint8; large folders are decoded when asked.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -17,8 +17,9 @@ from samix.errors import suggest
 from samix.random import fold
 from samix.typing import Labels
 
-CIFAR_STATS = ((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010))
-IMAGENET_STATS = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+Stats = tuple[tuple[float, float, float], tuple[float, float, float]]
+CIFAR_STATS: Stats = ((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010))
+IMAGENET_STATS: Stats = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 
 
 class ImageSet(NamedTuple):
@@ -49,9 +50,9 @@ class Data:
     size: int = 32
     """Side of the square picture that the network sees."""
     train_pictures: int | None = None
-    """Keep only so many training pictures, balanced over classes; None keeps all."""
+    """Keep only so many training pictures, balanced over classes; null keeps all."""
     test_pictures: int | None = None
-    """Keep only so many test pictures, balanced over classes; None keeps all."""
+    """Keep only so many test pictures, balanced over classes; null keeps all."""
     subset_seed: int = 0
     """Which pictures a subset keeps (and which ones the synthetic set draws)."""
     view: str = "crop-flip"
@@ -102,6 +103,10 @@ def balanced_subset(images: ImageSet, count: int | None, seed: int, which: str) 
     return ImageSet(kept, images.labels[chosen], images.classes)
 
 
+def _split(parts: Mapping[str, Any], stats: Stats) -> Split:
+    return Split(ImageSet(*parts["train"]), ImageSet(*parts["val"]), *stats)
+
+
 def _synthetic(data: Data) -> Split:
     counts = (data.train_pictures or 10_000, data.test_pictures or 2_000)
     train, test = (
@@ -110,7 +115,9 @@ def _synthetic(data: Data) -> Split:
     )
     names = tuple(SHAPES)
     return Split(
-        ImageSet(train.images, train.labels, names), ImageSet(test.images, test.labels, names), *IMAGENET_STATS
+        ImageSet(train.images, train.labels, names),
+        ImageSet(test.images, test.labels, names),
+        *IMAGENET_STATS,
     )
 
 
@@ -135,7 +142,9 @@ def _digits(data: Data) -> Split:
 def _cifar(classes: int) -> Callable[[Data], Split]:
     def load(data: Data) -> Split:
         name = f"cifar{classes}"
-        root = find_root(data.root, name, (f"{name}.npz", f"cifar-{classes}-{'batches-py' if classes == 10 else 'python'}"))
+        root = find_root(
+            data.root, name, (f"{name}.npz", f"cifar-{classes}-{'batches-py' if classes == 10 else 'python'}")
+        )
         if (root / f"{name}.npz").is_file():
             parts = read_pack(root / f"{name}.npz")
         else:
@@ -144,10 +153,14 @@ def _cifar(classes: int) -> Callable[[Data], Split]:
             reader = {10: datasets.CIFAR10, 100: datasets.CIFAR100}[classes]
             sets = {"train": reader(str(root), train=True), "val": reader(str(root), train=False)}
             parts = {
-                part: (torch.from_numpy(s.data).permute(0, 3, 1, 2), torch.tensor(s.targets), tuple(s.classes))
+                part: (
+                    torch.from_numpy(s.data).permute(0, 3, 1, 2),
+                    torch.tensor(s.targets),
+                    tuple(s.classes),
+                )
                 for part, s in sets.items()
             }
-        return Split(ImageSet(*parts["train"]), ImageSet(*parts["val"]), *CIFAR_STATS)
+        return _split(parts, CIFAR_STATS)
 
     return load
 
@@ -155,17 +168,16 @@ def _cifar(classes: int) -> Callable[[Data], Split]:
 def _tiny_imagenet(data: Data) -> Split:
     root = find_root(data.root, "tiny-imagenet", ("tiny_imagenet.npz", "tiny-imagenet-200"))
     if (root / "tiny_imagenet.npz").is_file():
-        parts = read_pack(root / "tiny_imagenet.npz")
-    else:
-        parts = read_tiny_imagenet(root / "tiny-imagenet-200")
-    return Split(ImageSet(*parts["train"]), ImageSet(*parts["val"]), *IMAGENET_STATS)
+        return _split(read_pack(root / "tiny_imagenet.npz"), IMAGENET_STATS)
+    return _split(read_tiny_imagenet(root / "tiny-imagenet-200"), IMAGENET_STATS)
 
 
 def _folder(data: Data) -> Split:
     if data.root is None:
-        raise FileNotFoundError("the dataset 'folder' needs --data.root: a folder with train/ and val/ inside.")
-    parts = read_folder(data.root)
-    return Split(ImageSet(*parts["train"]), ImageSet(*parts["val"]), *IMAGENET_STATS)
+        raise FileNotFoundError(
+            "the dataset 'folder' needs --data.root: a folder with train/ and val/ inside."
+        )
+    return _split(read_folder(data.root), IMAGENET_STATS)
 
 
 DATASETS: dict[str, Callable[[Data], Split]] = {

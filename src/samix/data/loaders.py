@@ -38,7 +38,11 @@ class Batches(Dataset[Batch]):
 
     def __getitem__(self, draw: Draw) -> Batch:  # type: ignore[override]
         pictures = self.images.pictures
-        picked = pictures[draw.indices] if isinstance(pictures, Tensor) else [pictures[int(i)] for i in draw.indices]
+        picked = (
+            pictures[draw.indices]
+            if isinstance(pictures, Tensor)
+            else [pictures[int(i)] for i in draw.indices]
+        )
         with seeded(draw.seed):
             return Batch(self.view(picked), self.images.labels[draw.indices])
 
@@ -47,7 +51,15 @@ class TrainPlan(Sampler[Draw]):
     """The draws of all steps from `start` on: a new order every epoch, full batches only."""
 
     def __init__(
-        self, pictures: int, batch: int, epochs: int, *, start: int = 0, seed: int = 0, rank: int = 0, world: int = 1
+        self,
+        pictures: int,
+        batch: int,
+        epochs: int,
+        *,
+        start: int = 0,
+        seed: int = 0,
+        rank: int = 0,
+        world: int = 1,
     ) -> None:
         if batch > pictures:
             raise ValueError(f"batch_size {batch} is larger than the {pictures} training pictures. Lower it.")

@@ -1,4 +1,4 @@
-"""Views: how a batch of pictures is seen in training and in testing (RECIPES 1).
+"""Views: how a batch of pictures is seen in training and in testing.
 
 A view turns pictures uint8 [3, H, W] into one batch uint8 [B, 3, size, size]; normalisation comes
 later, on the training device. Pictures that already share one tensor are augmented as a batch.
@@ -20,13 +20,15 @@ View = Callable[[Sequence[Tensor] | Tensor], Tensor]
 def crop_flip(pictures: RawImages, padding: int = 4) -> RawImages:
     """Reflect-pads, crops back to size at a random place and flips half of the pictures, as a batch."""
     count, _, height, width = pictures.shape
-    # Reflected indices instead of a padded copy: position -k shows pixel k, position H - 1 + k pixel H - 1 - k.
+    # Reflected indices instead of a padded copy: position -k shows pixel k.
     rows = torch.arange(height) + torch.randint(-padding, padding + 1, (count, 1))
     columns = torch.arange(width) + torch.randint(-padding, padding + 1, (count, 1))
     columns = torch.where(torch.rand(count, 1) < 0.5, columns.flip(1), columns)
     rows, columns = reflect(rows, height), reflect(columns, width)
     batch = torch.arange(count)[:, None, None, None]
-    return pictures[batch, torch.arange(3)[None, :, None, None], rows[:, None, :, None], columns[:, None, None, :]]
+    return pictures[
+        batch, torch.arange(3)[None, :, None, None], rows[:, None, :, None], columns[:, None, None, :]
+    ]
 
 
 def reflect(position: Tensor, length: int) -> Tensor:

@@ -52,7 +52,9 @@ def load_checkpoint(folder: Path) -> dict[str, Any] | None:
     try:
         return torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:
-        raise ValueError(f"{path} is not a readable checkpoint: {error}. Remove it to start again.") from error
+        raise ValueError(
+            f"{path} is not a readable checkpoint: {error}. Remove it to start again."
+        ) from error
 
 
 def save_weights(path: Path, tensors: dict[str, Tensor], metadata: dict[str, Any]) -> None:

@@ -25,7 +25,7 @@ class Plain:
 
 Policy = Plain | Mixup | LearnedMixup
 
-POLICIES: dict[str, type[Policy]] = {
+POLICIES: dict[str, type[Any]] = {
     "plain": Plain,
     **MIXUPS,
     "automix": AutoMixed,
@@ -94,6 +94,9 @@ class Optimizer:
                 raise ValueError(f"optimizer.{name} must not be negative, got {getattr(self, name)}.")
 
 
+PRECISIONS = ("32-true", "bf16-mixed", "16-mixed")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Machine:
     """Where and how fast; none of these fields changes what is learned, apart from rounding."""
@@ -118,6 +121,8 @@ class Machine:
     """Split each batch into so many parts, to save memory; batch-norm then sees the parts."""
 
     def __post_init__(self) -> None:
+        if self.precision not in PRECISIONS:
+            raise ValueError(f"unknown machine.precision {suggest(self.precision, PRECISIONS)}")
         for name in ("devices", "nodes", "accumulate"):
             if getattr(self, name) < 1:
                 raise ValueError(f"machine.{name} must be at least 1, got {getattr(self, name)}.")
@@ -178,7 +183,9 @@ def build_model(recipe: Recipe, classes: int) -> Supervised | Mixing | SAMix:
     encoder = recipe.encoder.build()
     channels, dim = encoder.probe(recipe.data.size)
     branch = recipe.objective.clean_weight > 0 and not isinstance(recipe.mixup, Plain)
-    clean_head: nn.Module | None = linear_head(dim, classes) if branch and recipe.objective.clean_head else None
+    clean_head: nn.Module | None = (
+        linear_head(dim, classes) if branch and recipe.objective.clean_head else None
+    )
     method = Supervised(
         encoder, linear_head(dim, classes), classes, clean_head=clean_head, objective=recipe.objective
     )

@@ -52,7 +52,7 @@ class MixerWatch:
         if self.constant == self.patience:
             warnings.warn(
                 f"the Mixer has collapsed to the trivial solution: for {self.patience} epochs its masks were "
-                f"constant (spatial deviation {row['deviation']:.4f}), so the encoder sees plain Mixup. Try a "
+                f"constant (spatial deviation {row['deviation']:.4f}), so the encoder sees Mixup. Try a "
                 "lower --mixup.momentum, a larger --mixup.beta or --optimizer.mixer_lr.",
                 CollapsedMixerWarning,
                 stacklevel=2,
@@ -60,8 +60,8 @@ class MixerWatch:
         if self.lying == self.patience:
             warnings.warn(
                 f"the Mixer does not follow lam: for {self.patience} epochs mean(mask) missed it by "
-                f"{row['gap']:.2f} on average (gamma {row.get('gamma', float('nan')):.2f}). Keep --mixup.adjust 1, "
-                "or raise --mixup.mixer.gamma.",
+                f"{row['gap']:.2f} on average (gamma {row.get('gamma', float('nan')):.2f}). "
+                "Keep --mixup.adjust 1, or raise --mixup.mixer.gamma.",
                 DeafMixerWarning,
                 stacklevel=2,
             )

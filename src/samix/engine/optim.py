@@ -7,9 +7,7 @@ from samix.engine.config import Optimizer
 from samix.schedules import warmup_cosine
 
 
-def build_optimizer(
-    parameters: dict[str, list[nn.Parameter]], config: Optimizer
-) -> optim.Optimizer:
+def build_optimizer(parameters: dict[str, list[nn.Parameter]], config: Optimizer) -> optim.Optimizer:
     """An optimizer whose groups remember which schedule they follow (`group['role']`)."""
     groups = []
     for role, members in parameters.items():
@@ -23,9 +21,7 @@ def build_optimizer(
     return (Lamb if config.name == "lamb" else optim.AdamW)(groups, lr=config.lr)
 
 
-def split_decay(
-    members: list[nn.Parameter], config: Optimizer
-) -> list[tuple[list[nn.Parameter], float]]:
+def split_decay(members: list[nn.Parameter], config: Optimizer) -> list[tuple[list[nn.Parameter], float]]:
     """Parameters with their weight decay: SGD decays all, the others spare biases, norms and scalars."""
     if config.name == "sgd":
         return [(members, config.weight_decay)]

@@ -57,7 +57,9 @@ class Progress:
         """An epoch is done."""
         self.accuracy = row.get("top1", self.accuracy)
         epoch = int(row["epoch"])
-        if not self.console.is_terminal and (epoch % max(self.epochs // LINES, 1) == 0 or epoch == self.epochs):
+        if not self.console.is_terminal and (
+            epoch % max(self.epochs // LINES, 1) == 0 or epoch == self.epochs
+        ):
             top1 = f"  top-1 {row['top1']:.2f} %" if "top1" in row else ""
             self.console.print(
                 f"{self.name:<8} epoch {epoch}/{self.epochs}  loss {row['loss']:.3f}{top1}  "

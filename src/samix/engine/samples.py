@@ -49,7 +49,11 @@ def write_samples(folder: Path, recipe: Recipe, model: Any, split: Split) -> Non
     x = normalize(raw.to(device), split.mean, split.std)
     index = (torch.arange(len(x), device=device) + len(x) // 2) % len(x)
     half = len(x) // 2
-    arrays: dict[str, Any] = {"first": raw[:half], "partner": raw[index[:half].cpu()], "lams": np.float32(LAMS)}
+    arrays: dict[str, Any] = {
+        "first": raw[:half],
+        "partner": raw[index[:half].cpu()],
+        "lams": np.array(LAMS, dtype=np.float32),
+    }
     sweep = [mix_images(model, x, Pairing(x.new_tensor([lam]), index)) for lam in LAMS]
     mixed = [m for m in sweep if m is not None]
     if mixed:

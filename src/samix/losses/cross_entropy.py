@@ -28,6 +28,6 @@ def mixup_cross_entropy_per_sample(
 
 
 def soft_binary_cross_entropy(logits: Logits, targets: SoftLabels) -> Scalar:
-    """MBCE: sum over classes of BCE(sigmoid(v_c), target_c), mean over the batch (METHODS 15)."""
+    """MBCE: sum over classes of BCE(sigmoid(v_c), target_c), mean over the batch."""
     loss = F.binary_cross_entropy_with_logits(logits.float(), targets.float(), reduction="none")
     return loss.sum(dim=1).mean()

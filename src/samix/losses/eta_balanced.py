@@ -38,7 +38,9 @@ def pbce(logits: Logits, y: Labels, pairing: Pairing) -> PerSample:
     return loss * (y != y_j)
 
 
-def eta_balanced(logits: Logits, y: Labels, pairing: Pairing, eta: float, local_weight: float = 1.0) -> EtaBalanced:
+def eta_balanced(
+    logits: Logits, y: Labels, pairing: Pairing, eta: float, local_weight: float = 1.0
+) -> EtaBalanced:
     """l_eta = l_+ + eta l_-, SAMix Eq. (8): pBCE plus eta times mixup cross-entropy, batch means.
 
     `local_weight` 0 with eta 1 is AutoMix's plain mixup cross-entropy.

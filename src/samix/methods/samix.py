@@ -69,7 +69,16 @@ class LearnedMixup:
                 raise ValueError(f"mixup.{name} must lie in [0, 1], got {getattr(self, name)}.")
 
 
-SHARES = ("local", "eta", "adjust", "warmup", "mixer_probability", "momentum", "momentum_end", "momentum_hold")
+SHARES = (
+    "local",
+    "eta",
+    "adjust",
+    "warmup",
+    "mixer_probability",
+    "momentum",
+    "momentum_end",
+    "momentum_hold",
+)
 """Settings of `LearnedMixup` that are probabilities, weights or shares of training."""
 
 

@@ -6,7 +6,7 @@ from torch import nn
 
 from samix.losses import cross_entropy, mixup_cross_entropy, soft_binary_cross_entropy
 from samix.methods.base import Losses
-from samix.mixups.base import Mixed, one_hot, smooth
+from samix.mixups.base import Mixed, check_labels, one_hot, smooth
 from samix.nn.encoder import Encoder
 from samix.typing import Images, Labels, Logits, Maps, Scalar
 
@@ -80,6 +80,7 @@ class Supervised(nn.Module):
 
     def mixed_loss(self, mixed: Mixed, x: Images, y: Labels) -> Scalar:
         """Mixup cross-entropy, SAMix Eq. (3), plus the weighted clean branch on a part of the batch."""
+        self.check(y)
         objective, logits = self.objective, self.logits(mixed.x)
         if objective.binary:
             targets = mixed.soft_labels(y, self.classes, objective.smoothing)
@@ -88,13 +89,20 @@ class Supervised(nn.Module):
             loss = mixup_cross_entropy(logits, y, mixed.pairing, objective.smoothing)
         if objective.clean_weight:
             count = part_of(len(x), objective.clean_fraction)
-            clean = self.clean_loss(x[:count], y[:count], self.clean_head or self.head)
+            head = self.head if self.clean_head is None else self.clean_head
+            clean = self.clean_loss(x[:count], y[:count], head)
             loss = loss + objective.clean_weight * clean
         return loss
 
     def forward(self, x: Images, y: Labels, progress: float = 0.0) -> Losses:
         """Plain training."""
+        self.check(y)
         return Losses(self.clean_loss(x, y, self.head))
+
+    def check(self, y: Labels) -> None:
+        """Refuses labels out of range; on a GPU the look would cost a synchronisation, so not there."""
+        if not y.is_cuda:
+            check_labels(y, self.classes)
 
     def after_step(self, progress: float) -> None:
         """Plain training keeps no state besides its weights."""

@@ -1,4 +1,4 @@
-"""Lambda adjusting: gives a mask the mean that its label promises (SAMix appendix; METHODS 6).
+"""Lambda adjusting: gives a mask the mean that its label promises (SAMix appendix).
 
 The paper's rule scales by mu / lam when mu < lam, which moves the mean the wrong way (E9). The
 two-sided rule below scales whichever image shows too much, so the mask stays within [0, 1].
@@ -13,15 +13,9 @@ from samix.typing import Lam, Mask
 def adjust_mask(mask: Mask, lam: Lam) -> Mask:
     """The mask scaled so that its mean is exactly lam: down from above, or 1 - mask down from below."""
     tiny = 1e-6
-    mask = mask.clamp(tiny, 1 - tiny)
+    mask = mask.float().clamp(tiny, 1 - tiny)  # in half precision 1 - tiny would be 1
     mean = mask.mean(dim=(1, 2, 3), keepdim=True)
     target = as_image_weight(lam)
     shrunk = mask * (target / mean)
     grown = 1 - (1 - mask) * ((1 - target) / (1 - mean))
     return torch.where(mean > target, shrunk, grown)
-
-
-def adjust_far_masks(mask: Mask, lam: Lam, margin: float) -> Mask:
-    """Adjusts only the masks whose mean misses lam by more than `margin`."""
-    gap = (mask.mean(dim=(1, 2, 3)) - lam).abs()
-    return torch.where(as_image_weight(gap) > margin, adjust_mask(mask, lam), mask)

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from samix.pairing import Pairing, draw_pairing
-from samix.typing import AnyLabels, Images, Lam, Mask, Scalar, SoftLabels
+from samix.typing import Images, Lam, Mask, Scalar, SoftLabels
 
 Criterion = Callable[[Tensor, Tensor], Tensor]
 
@@ -23,7 +23,7 @@ def blend(x: Images, partner: Images, mask: Mask) -> Images:
     return mask * x + (1 - mask) * partner
 
 
-def one_hot(y: AnyLabels, classes: int) -> SoftLabels:
+def one_hot(y: Tensor, classes: int) -> SoftLabels:
     """Class indices [B] become one-hot rows [B, classes]; rows pass through unchanged."""
     if y.ndim == 1 and not y.is_floating_point():
         check_labels(y, classes)
@@ -63,7 +63,7 @@ class Mixed(NamedTuple):
         """(y_a, y_b, lam) for any loss: `lam * loss(y_a) + (1 - lam) * loss(y_b)`."""
         return y, y[self.pairing.index], self.pairing.lam
 
-    def soft_labels(self, y: AnyLabels, classes: int, smoothing: float = 0.0) -> SoftLabels:
+    def soft_labels(self, y: Tensor, classes: int, smoothing: float = 0.0) -> SoftLabels:
         """lam * y_i + (1 - lam) * y_j as rows [B, classes], smoothed towards uniform if asked."""
         rows = one_hot(y, classes)
         lam = self.pairing.lam.to(rows)[:, None]
@@ -99,9 +99,7 @@ class Mixup:
         self, batch: int, generator: torch.Generator | None = None, device: torch.device | str | None = None
     ) -> Pairing:
         """Draws who is mixed with whom and how much."""
-        return draw_pairing(
-            batch, self.alpha, per_sample=self.per_sample, generator=generator, device=device
-        )
+        return draw_pairing(batch, self.alpha, per_sample=self.per_sample, generator=generator, device=device)
 
     def mask(self, x: Images, lam: Lam, generator: torch.Generator | None = None) -> Mask:
         """Where the first image shows: one mask for a lam of [1], B masks for a lam of [B]."""

@@ -89,12 +89,13 @@ class Encoder(nn.Module):
     @torch.no_grad()
     def probe(self, size: int = 32) -> tuple[int, int]:
         """(channels of the map, width of the output), found by running one black image."""
-        training = self.training
+        modes = {module: module.training for module in self.modules()}
         self.eval()
         device = next(self.network.parameters()).device
         x = torch.zeros(1, 3, size, size, device=device)
         channels, dim = self.maps(x).shape[1], self(x).shape[1]
-        self.train(training)
+        for module, training in modes.items():
+            module.training = training
         return channels, dim
 
 
@@ -135,9 +136,7 @@ ENCODERS: dict[str, EncoderSpec] = {
     "resnext101": EncoderSpec(_timm("resnext101_32x4d")),
     "deit-s": EncoderSpec(_timm("deit_small_patch16_224"), layer="blocks.5", prefix_tokens=1),
     "vit-s": EncoderSpec(_timm("vit_small_patch16_224"), layer="blocks.5", prefix_tokens=1),
-    "swin-t": EncoderSpec(
-        _timm("swin_tiny_patch4_window7_224"), layer="layers.2", channels_last=True
-    ),
+    "swin-t": EncoderSpec(_timm("swin_tiny_patch4_window7_224"), layer="layers.2", channels_last=True),
 }
 
 

@@ -52,7 +52,7 @@ class ConcatLam(nn.Module):
 
     extra_channels = 1
 
-    def forward(self, z: Maps, lam: Lam) -> Maps:
+    def forward(self, z: Maps, lam: Lam) -> Float[Tensor, "B C+1 h w"]:
         plane = as_image_weight(lam).expand(len(z), 1, *z.shape[-2:])
         return torch.cat([z, plane.to(z)], dim=1)
 

@@ -1,4 +1,6 @@
-"""Networks that timm does not have: CIFAR stems, a small ResNet for CPUs, WRN-28-k (RECIPES 2)."""
+"""Networks that timm does not have: CIFAR stems, a small ResNet for CPUs, WRN-28-k."""
+
+from typing import Any
 
 import torch
 from timm.models.resnet import BasicBlock, ResNet
@@ -6,7 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 
-def with_cifar_stem(network: ResNet) -> ResNet:
+def with_cifar_stem(network: Any) -> ResNet:
     """Replaces the 7x7 stride-2 stem and the max-pool by one 3x3 stride-1 convolution, for 32-64 px."""
     width = network.conv1.out_channels
     network.conv1 = nn.Conv2d(3, width, 3, padding=1, bias=False)
@@ -17,9 +19,8 @@ def with_cifar_stem(network: ResNet) -> ResNet:
 
 def small_resnet(width: int) -> ResNet:
     """A ResNet with CIFAR stem and four stages of one basic block, width to 8 * width channels."""
-    network = ResNet(BasicBlock, (1, 1, 1, 1), num_classes=0, stem_width=width, channels=tuple(
-        width * 2**stage for stage in range(4)
-    ))
+    channels = tuple(width * 2**stage for stage in range(4))
+    network: Any = ResNet(BasicBlock, (1, 1, 1, 1), num_classes=0, channels=channels)  # type: ignore[arg-type]
     network.conv1 = nn.Conv2d(3, width, 3, padding=1, bias=False)
     network.bn1 = nn.BatchNorm2d(width)
     network.layer1 = nn.Sequential(BasicBlock(width, width))

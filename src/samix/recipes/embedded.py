@@ -37,5 +37,3 @@ DIGITS = Family(
         for name, recipe in DEMO.rows.items()
     },
 )
-
-

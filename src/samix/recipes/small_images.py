@@ -1,7 +1,9 @@
-"""Tables of CIFAR-100 and Tiny-ImageNet, ResNet-18 with CIFAR stem (RECIPES 3-6).
+"""Tables of CIFAR-100 and Tiny-ImageNet, ResNet-18 with CIFAR stem.
 
-samix train cifar100-r18/samix   paper, 800 epochs: plain 78.04, Mixup 79.12, CutMix 78.17, AutoMix 82.04, SAMix 82.30
-samix train tiny-r18/samix       paper, 400 epochs: plain 61.68, Mixup 63.86, CutMix 65.53, AutoMix 67.33, SAMix 68.89
+samix train cifar100-r18/samix
+paper, 800 epochs: plain 78.04, Mixup 79.12, CutMix 78.17, AutoMix 82.04, SAMix 82.30
+samix train tiny-r18/samix
+paper, 400 epochs: plain 61.68, Mixup 63.86, CutMix 65.53, AutoMix 67.33, SAMix 68.89
 """
 
 from dataclasses import replace

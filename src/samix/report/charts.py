@@ -56,6 +56,12 @@ def name_lines(figure: Figure, axes: Sequence[Axes]) -> None:
         figure.legend(list(named.values()), list(named), loc="outside upper left", ncols=6, handlelength=2.2)
 
 
+def at_least(axes: Axes, low: float, high: float) -> None:
+    """Widens the vertical axis to [low, high], so that noise does not look like a trend."""
+    bottom, top = axes.get_ylim()
+    axes.set_ylim(min(bottom, low), max(top, high))
+
+
 def curves_figure(groups: Sequence[Group]) -> Figure:
     """Test accuracy and training loss over epochs."""
     with styled():
@@ -84,8 +90,8 @@ def mixer_figure(groups: Sequence[Group]) -> Figure:
         gap.set(title="Gap: |mean(mask) - λ|", xlabel="epoch")
         deviation.set(title="Deviation within masks", xlabel="epoch")
         losses.set(title="Loss: local thick, global thin", xlabel="epoch")
-        for axes in (gap, deviation):
-            axes.set_ylim(bottom=0)
+        for axes, high in ((gamma, 1.0), (gap, 0.2), (deviation, 0.1)):
+            at_least(axes, -0.03 * high, 1.03 * high)
         name_lines(figure, (gamma, gap, deviation, losses))
     return figure
 
@@ -108,8 +114,8 @@ def retention_figure(groups: Sequence[Group]) -> Figure:
             draw(first, group, retention_curve(group, "first"), **marker)
         both.set(title="Kept of both objects (mean)", xlabel="λ", ylabel="share of object pixels")
         first.set(title="Kept of the first object", xlabel="λ", ylabel="share of object pixels")
-        for axes in (both, first):
+        for axes, low, high in ((both, 0.4, 0.7), (first, 0.0, 1.0)):
             axes.set(xlim=(-0.03, 1.03))
-        first.set_ylim(-0.03, 1.03)
+            at_least(axes, low, high)
         name_lines(figure, (both, first))
     return figure

@@ -76,7 +76,7 @@ def sample_figure(samples: Samples, title: str, pairs: int = 5, most: int = 11) 
     step, start, top = 1 + GAP, 2.5, 1.0
     height = (2 if chosen else 1) * step + 2 * GAP
     with styled():
-        sheet = Sheet(max(start + len(chosen) * step + GAP, 5), top + pairs * height + 0.45)
+        sheet = Sheet(max(start + len(chosen) * step + GAP, 5.0), top + pairs * height + 0.45)
         sheet.write((GAP, 0.3), title, ha="left", fontsize=11, weight="bold")
         for column, word in enumerate(("first", "partner")):
             sheet.write((GAP + column * step + 0.5, top - 0.16), word)
@@ -92,6 +92,8 @@ def sample_figure(samples: Samples, title: str, pairs: int = 5, most: int = 11) 
             row = top + pair * height
             sheet.show((GAP, row), samples.first[pair])
             sheet.show((GAP + step, row), samples.partner[pair])
+            if chosen:
+                sheet.write((start - 2 * GAP, row + step + 0.5), "mask", ha="right", color=FAINT)
             for column, k in enumerate(chosen):
                 sheet.show((start + column * step, row), samples.mixed[k, pair])
                 sheet.show((start + column * step, row + step), samples.masks[k, pair, 0])
@@ -162,7 +164,7 @@ def attention_figure(samples: Samples, title: str, most: int = 8) -> Figure:
                 at = (start + column * step, row)
                 # A constant map has no range of its own; any range shows it as one flat colour.
                 sheet.show(at, values, smooth=True, low=low, high=high if high > low else low + 1)
-                sheet.write((at[0] + 0.5, row + 1.1), f"{low:.2g} – {high:.2g}", fontsize=6.5, color=FAINT)
+                sheet.write((at[0] + 0.5, row + 1.1), f"{low:.3g} – {high:.3g}", fontsize=6.5, color=FAINT)
     return sheet.figure
 
 

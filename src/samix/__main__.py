@@ -1,0 +1,5 @@
+"""`python -m samix` is `samix`."""
+
+from samix.cli import main
+
+main()
