@@ -12,19 +12,19 @@ from samix.mixups import CutMix, MixUp
 from samix.recipes.base import Family, row
 
 BASE = Recipe(
-    data=Data(name="cifar10", train_pictures=1000),
+    data=Data(name="cifar10", train_pictures=500),
     encoder=Network(name="small-resnet", width=16),
     optimizer=Optimizer(lr=0.1, weight_decay=5e-4, mixer_lr=0.1),
-    epochs=100,
+    epochs=200,
     batch_size=50,
-    eval_every=20,
-    save_every=10,
+    eval_every=50,
+    save_every=20,
 )
 LEARNED = LearnedMixup(momentum=0.99, momentum_end=0.999)
 FAST = replace(LEARNED, mixer_fraction=0.25)
 
 CIFAR10_SMALL = Family(
-    "CIFAR-10, 1,000 balanced pictures, full test set, small ResNet of width 16, CPU, minutes a row.",
+    "CIFAR-10, 500 balanced pictures, full test set, small ResNet of width 16, CPU, minutes a row.",
     {
         "plain": row(BASE, Plain()),
         "mixup": row(BASE, MixUp(alpha=1.0)),

@@ -6,27 +6,29 @@ from samix.data.datasets import Data
 from samix.engine.config import Network, Optimizer, Plain, Recipe
 from samix.methods.samix import AutoMixed, LearnedMixup
 from samix.mixups import CutMix, MixUp
+from samix.nn.mixer import MixerConfig
 from samix.recipes.base import Family, row
 
 BASE = Recipe(
-    data=Data(name="synthetic", size=32, train_pictures=1000, test_pictures=2000),
-    encoder=Network(name="small-resnet", width=12),
-    optimizer=Optimizer(lr=0.1, weight_decay=5e-4, mixer_lr=0.1),
-    epochs=60,
-    batch_size=50,
-    eval_every=5,
-    save_every=5,
+    data=Data(name="synthetic", size=32, train_pictures=120, test_pictures=1200),
+    encoder=Network(name="small-resnet", width=8),
+    optimizer=Optimizer(lr=0.1, weight_decay=5e-4, mixer_lr=0.01),
+    epochs=400,
+    batch_size=40,
+    eval_every=20,
+    save_every=20,
 )
-LEARNED = LearnedMixup(momentum=0.99, momentum_end=0.999)
+MIXER = MixerConfig(init_std=0.1)
+LEARNED = LearnedMixup(momentum=0.99, momentum_end=0.999, mixer=MIXER)
 
 DEMO = Family(
-    "Embedded shapes, 1,000 pictures of 32 px, small ResNet, CPU, about a minute a row.",
+    "Embedded shapes, 120 pictures of 32 px, small ResNet, CPU, about a minute a row.",
     {
         "plain": row(BASE, Plain()),
         "mixup": row(BASE, MixUp(alpha=1.0)),
         "cutmix": row(BASE, CutMix(alpha=1.0)),
-        "samix": row(BASE, LEARNED),
-        "automix": row(BASE, AutoMixed(momentum=0.99, momentum_end=0.999)),
+        "samix": row(BASE, LEARNED, clean=1.0),
+        "automix": row(BASE, AutoMixed(momentum=0.99, momentum_end=0.999), clean=1.0),
     },
 )
 

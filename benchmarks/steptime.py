@@ -1,0 +1,199 @@
+"""How long a training step takes, every row as a ratio to plain classification.
+
+python benchmarks/steptime.py                        the table of docs/speed.md, 1 and 2 threads
+python benchmarks/steptime.py --rows samix --json    one row beside plain, as JSON
+
+A step is forward, backward, optimizer step and momentum update of the cifar100-r18 recipes (ResNet-18
+with CIFAR stem, 32 px, 100 classes, float32, channels-last) on one random batch. The rows take turns, and
+a row's ratio is the median over rounds of its time to plain's time in the same round, so a machine that
+is busy for a while slows both sides of the ratio. Floating-point operations are counted beside it: that
+ratio is the same on every machine.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.table import Table
+from torch.utils.flop_counter import FlopCounterMode
+
+from samix.engine.config import Recipe, build_model
+from samix.engine.log import peak_memory_mb
+from samix.engine.optim import build_optimizer
+from samix.methods.supervised import Objective
+from samix.mixups import MIXUPS
+from samix.recipes import CIFAR100_R18
+
+CLASSES = 100
+PLAIN = CIFAR100_R18.rows["plain"]
+PAPER = Objective(clean_weight=1.0, clean_head=True, clean_fraction=1.0)
+FAST = Objective(clean_weight=1.0, clean_head=True, clean_fraction=0.25)
+
+
+def learned(row: str, objective: Objective, mixer_fraction: float) -> Recipe:
+    """A recipe with a Mixer that learns on a part of the batch."""
+    recipe = CIFAR100_R18.rows[row]
+    return replace(recipe, objective=objective, mixup=replace(recipe.mixup, mixer_fraction=mixer_fraction))
+
+
+ROWS: dict[str, Recipe] = {
+    "plain": PLAIN,
+    **{name: replace(PLAIN, mixup=policy()) for name, policy in MIXUPS.items()},
+    "automix": learned("automix", PAPER, mixer_fraction=1.0),
+    "samix": learned("samix", PAPER, mixer_fraction=1.0),
+    "samix-fast": learned("samix", FAST, mixer_fraction=0.25),
+}
+
+
+@dataclass(frozen=True)
+class Result:
+    """One line of the table."""
+
+    row: str
+    threads: int
+    seconds: float
+    """Median over rounds."""
+    ratio: float
+    """Median over rounds of the time relative to plain in the same round."""
+    flops_ratio: float
+    """Floating-point operations of convolutions and matrix products relative to plain's."""
+    peak_mb: float
+    """Largest memory of a process that runs only this row."""
+
+
+def make_step(recipe: Recipe, batch: int) -> Callable[[], None]:
+    """One training step on a fixed random batch, as the engine's loop runs it."""
+    torch.manual_seed(0)
+    model: Any = build_model(recipe, CLASSES).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    optimizer = build_optimizer(model.train().parameter_groups(), recipe.optimizer)
+    size = recipe.data.size
+    x = torch.randn(batch, 3, size, size).contiguous(memory_format=torch.channels_last)
+    y = torch.randint(CLASSES, (batch,))
+
+    def step() -> None:
+        model(x, y, 0.5).total.backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        model.after_step(0.5)
+
+    return step
+
+
+def seconds(step: Callable[[], None]) -> float:
+    """How long one step takes."""
+    began = time.perf_counter()
+    step()
+    return time.perf_counter() - began
+
+
+def count_flops(step: Callable[[], None]) -> int:
+    """Floating-point operations of one step."""
+    with FlopCounterMode(display=False) as counter:
+        step()
+    return counter.get_total_flops()
+
+
+def interleave(steps: dict[str, Callable[[], None]], rounds: int) -> dict[str, list[float]]:
+    """Seconds per round of every row; each round starts with another row, so that none is always first."""
+    names = list(steps)
+    times: dict[str, list[float]] = {name: [] for name in names}
+    for number in range(rounds):
+        first = number % len(names)
+        for name in names[first:] + names[:first]:
+            times[name].append(seconds(steps[name]))
+    return times
+
+
+def peak_of(row: str, batch: int, threads: int) -> float:
+    """Peak memory in MB of two steps in a process of their own."""
+    command = [sys.executable, __file__, "--peak", row, "--batch", str(batch), "--threads", str(threads)]
+    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+
+def run_alone(row: str, batch: int, threads: int) -> float:
+    """The other side of `peak_of`: two steps, because the first allocates the optimizer's state."""
+    torch.set_num_threads(threads)
+    step = make_step(ROWS[row], batch)
+    step()
+    step()
+    return peak_memory_mb()
+
+
+def benchmark(rows: Sequence[str], threads: Sequence[int], rounds: int, batch: int) -> list[Result]:
+    """Memory and time of the rows, plain among them, for each number of threads."""
+    names = ["plain", *(row for row in rows if row != "plain")]
+    # Linux counts the parent's memory at the fork in a child's peak: measure before any model is built here.
+    peaks = {(name, count): peak_of(name, batch, count) for count in threads for name in names}
+    results = []
+    for count in threads:
+        torch.set_num_threads(count)
+        steps = {name: make_step(ROWS[name], batch) for name in names}
+        flops = {name: count_flops(step) for name, step in steps.items()}  # warms the steps up as well
+        times = interleave(steps, rounds)
+        for name in names:
+            ratios = [mine / plain for mine, plain in zip(times[name], times["plain"], strict=True)]
+            results.append(
+                Result(
+                    row=name,
+                    threads=count,
+                    seconds=statistics.median(times[name]),
+                    ratio=statistics.median(ratios),
+                    flops_ratio=flops[name] / flops["plain"],
+                    peak_mb=peaks[name, count],
+                )
+            )
+    return results
+
+
+def as_table(results: Sequence[Result], rounds: int, batch: int) -> Table:
+    """The results for a person."""
+    table = Table(
+        title=f"Training step, batch {batch}, median of {rounds} rounds",
+        caption="ResNet-18 with CIFAR stem, 32 px, float32; ratios are to plain",
+    )
+    table.add_column("row")
+    for column in ("threads", "seconds", "ratio", "FLOPs ratio", "peak MB"):
+        table.add_column(column, justify="right")
+    for r in results:
+        table.add_row(
+            r.row, str(r.threads), f"{r.seconds:.3f}", f"{r.ratio:.3f}", f"{r.flops_ratio:.3f}",
+            f"{r.peak_mb:,.0f}",
+        )  # fmt: skip
+    return table
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description="Time of a training step, as a ratio to plain training.")
+    parser.add_argument("--rows", nargs="+", choices=ROWS, default=list(ROWS), help="rows to measure")
+    parser.add_argument("--threads", nargs="+", type=int, default=[1, 2], help="numbers of CPU threads")
+    parser.add_argument("--rounds", type=int, default=20, help="times that every row takes its turn")
+    parser.add_argument("--batch", type=int, default=64, help="images per step")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    parser.add_argument("--peak", choices=ROWS, help="print one row's peak memory in MB and end")
+    return parser.parse_args(arguments)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measures and prints."""
+    options = parse(arguments)
+    if options.peak:
+        print(run_alone(options.peak, options.batch, options.threads[0]))
+        return
+    results = benchmark(options.rows, options.threads, options.rounds, options.batch)
+    if options.json:
+        print(json.dumps({"rows": [asdict(result) for result in results]}, indent=2))
+    else:
+        Console().print(as_table(results, options.rounds, options.batch))
+
+
+if __name__ == "__main__":
+    main()

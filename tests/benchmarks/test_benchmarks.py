@@ -1,0 +1,71 @@
+"""The benchmarks run and print what they promise; a step's work is pinned by counting operations."""
+
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+
+BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
+
+
+def load(name):
+    spec = importlib.util.spec_from_file_location(name, BENCHMARKS / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def steptime():
+    return load("steptime")
+
+
+@pytest.mark.slow
+def test_steptime_prints_json(steptime, capsys):
+    steptime.main(["--rows", "samix", "--rounds", "1", "--batch", "4", "--threads", "1", "--json"])
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert [row["row"] for row in rows] == ["plain", "samix"]
+    assert all(set(row) == {"row", "threads", "seconds", "ratio", "flops_ratio", "peak_mb"} for row in rows)
+    assert rows[0]["ratio"] == rows[0]["flops_ratio"] == 1.0
+    assert all(row["seconds"] > 0 and row["ratio"] > 0 and row["threads"] == 1 for row in rows)
+    assert all(row["peak_mb"] > 100 for row in rows)
+
+
+def test_steptime_has_the_rows_of_the_table(steptime):
+    assert {"plain", "mixup", "cutmix", "automix", "samix", "samix-fast"} <= set(steptime.ROWS)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("row", "most"),
+    [("mixup", 1.0), ("cutmix", 1.0), ("automix", 2.94), ("samix", 2.94), ("samix-fast", 1.69)],
+)
+def test_work_of_a_step(steptime, row, most):
+    # Two encoder steps (2), maps without the last stage (.25), frozen forward and input gradient (.67).
+    plain, mine = (
+        steptime.count_flops(steptime.make_step(steptime.ROWS[name], 16)) for name in ("plain", row)
+    )
+    assert mine / plain <= most
+
+
+def test_unknown_row_is_refused(steptime, capsys):
+    with pytest.raises(SystemExit):
+        steptime.main(["--rows", "nomix"])
+    assert "nomix" in capsys.readouterr().err
+
+
+def test_interleave_times_every_row_in_every_round(steptime):
+    calls = []
+    steps = {name: lambda name=name: calls.append(name) for name in "abc"}
+    times = steptime.interleave(steps, rounds=3)
+    assert calls == list("abcbcacab")
+    assert all(len(values) == 3 for values in times.values())
+
+
+@pytest.mark.slow
+def test_loading_prints_json(capsys):
+    load("loading").main(["--rounds", "1", "--block", "1", "--batch", "4", "--json"])
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert [row["workers"] for row in rows] == [0, 0, 1, 2]
+    assert all(row["loading"] > 0 and row["training"] > 0 and row["share"] > 0 for row in rows)

@@ -1,0 +1,61 @@
+"""Command lines in an empty folder, and one finished tiny run."""
+
+import contextlib
+import io
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from samix.cli import run
+
+SMALL = [
+    "--epochs", "2", "--batch_size", "8", "--encoder.width", "4", "--machine.accelerator", "cpu",
+    "--data.size", "16", "--data.train_pictures", "24", "--data.test_pictures", "12",
+]  # fmt: skip
+
+
+@pytest.fixture
+def small() -> list[str]:
+    """Words that shrink a recipe to seconds."""
+    return SMALL
+
+
+@pytest.fixture
+def call(capsys, monkeypatch, tmp_path) -> Callable[..., str]:
+    """Runs a command line that must succeed, in an empty folder, and returns what it prints."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.delenv("SAMIX_DATA", raising=False)
+
+    def call(*words: object) -> str:
+        code = run([str(word) for word in words])
+        out, err = capsys.readouterr()
+        assert code == 0, err
+        return out
+
+    return call
+
+
+@pytest.fixture
+def fail(capsys, monkeypatch, tmp_path) -> Callable[..., str]:
+    """Runs a command line that must be refused, and returns what it says."""
+    monkeypatch.chdir(tmp_path)
+
+    def fail(*words: object) -> str:
+        code = run([str(word) for word in words])
+        _, err = capsys.readouterr()
+        assert code == 2 and "Traceback" not in err
+        return err
+
+    return fail
+
+
+@pytest.fixture(scope="session")
+def trained(tmp_path_factory) -> Path:
+    """The folder of a finished run of SAMix with a clean branch; read only."""
+    folder = tmp_path_factory.mktemp("runs") / "samix" / "0"
+    words = ["train", "demo/samix", "--out", str(folder), *SMALL, "--objective.clean_weight", "1", "--quiet"]
+    with contextlib.redirect_stdout(io.StringIO()):
+        assert run(words) == 0
+    return folder

@@ -1,0 +1,26 @@
+"""samix demo: four rows and a page."""
+
+from dataclasses import replace
+
+import pytest
+
+from samix.commands import demo
+from samix.data.datasets import Data
+from samix.engine.config import Network
+from samix.recipes import find_recipe
+
+
+@pytest.mark.slow
+def test_value_four_rows_and_a_page(call, monkeypatch, tmp_path):
+    def shrink(name: str):
+        full_name, recipe = find_recipe(name)
+        data = Data(size=16, train_pictures=24, test_pictures=24)
+        return full_name, replace(recipe, data=data, encoder=Network(width=4), batch_size=8)
+
+    monkeypatch.setattr(demo, "find_recipe", shrink)
+    out = call("demo", "--epochs", 1)
+    for row in ("plain", "mixup", "cutmix", "samix"):
+        assert (tmp_path / "runs" / "demo" / row / "0" / "summary.json").exists()
+        assert f"demo/{row} seed 0: top-1" in out
+    assert out.splitlines()[-1] == "page: runs/demo/report.html"
+    assert "data:image/png;base64," in (tmp_path / "runs" / "demo" / "report.html").read_text()

@@ -1,0 +1,40 @@
+"""samix show: of a run, and of two pictures of any kind."""
+
+import shutil
+
+import numpy as np
+import pytest
+from PIL import Image
+
+
+def write(path, mode: str, size: tuple[int, int] = (40, 30)) -> None:
+    noise = np.random.default_rng(0).integers(0, 256, (size[1], size[0], 3), dtype=np.uint8)
+    Image.fromarray(noise).convert(mode).save(path)
+
+
+def test_value_a_run(call, trained, tmp_path):
+    shutil.copytree(trained, tmp_path / "run")
+    shutil.rmtree(tmp_path / "run" / "samples")
+    out = call("show", "run").strip()
+    with Image.open(tmp_path / out) as picture:
+        assert picture.format == "PNG" and min(picture.size) > 200
+
+
+@pytest.mark.parametrize(("first", "second"), [("RGB", "RGB"), ("L", "RGBA"), ("RGBA", "L")])
+def test_value_two_pictures(first, second, call, tmp_path):
+    write(tmp_path / "a.png", first)
+    write(tmp_path / "b.png", second, size=(25, 50))
+    out = call("show", "--images", "a.png", "b.png", "--size", 32, "--out", "mixed.png").strip()
+    assert out == "mixed.png"
+    with Image.open(tmp_path / "mixed.png") as picture:
+        assert picture.format == "PNG" and min(picture.size) > 100
+
+
+def test_error_a_picture_that_is_none(fail, tmp_path):
+    write(tmp_path / "a.png", "RGB")
+    (tmp_path / "b.png").write_text("no picture")
+    assert "cannot read the picture b.png" in fail("show", "--images", "a.png", "b.png")
+
+
+def test_error_both_a_run_and_pictures(fail, trained):
+    assert "one of them" in fail("show", trained, "--images", "a.png", "b.png")

@@ -1,0 +1,130 @@
+"""Packs: JPEG files end to end in one .npz, and where they are looked for."""
+
+import io
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from samix.data.datasets import Data, load_data
+from samix.data.packs import decode, find_root, read_pack
+
+SHARED = Path(os.environ.get("SAMIX_DATA", Path(__file__).resolve().parents[2].parent / "shared" / "data"))
+
+
+def encoded(array: np.ndarray, kind: str = "JPEG", **options) -> bytes:
+    memory = io.BytesIO()
+    Image.fromarray(array).save(memory, kind, **options)
+    return memory.getvalue()
+
+
+def flat(colour: int, size: int = 32) -> np.ndarray:
+    return np.full((size, size, 3), colour, dtype=np.uint8)
+
+
+@pytest.fixture
+def write_pack(tmp_path) -> Callable[..., Path]:
+    """Writes a pack whose picture number n is flat with value 10 n and has label n modulo the classes."""
+
+    def write(name: str, count: int = 6, words: bool = True, size: int = 32) -> Path:
+        arrays: dict[str, np.ndarray] = {"class_names": np.array(["n01", "n02", "n03"])}
+        if words:
+            arrays["class_words"] = np.array(["cat", "dog", "car"])
+        for part, number in (("train", count), ("val", 3)):
+            files = [encoded(flat(10 * n, size)) for n in range(number)]
+            arrays[f"{part}_bytes"] = np.frombuffer(b"".join(files), dtype=np.uint8)
+            arrays[f"{part}_offsets"] = np.cumsum([0, *map(len, files)])
+            arrays[f"{part}_labels"] = (np.arange(number) % 3).astype(np.int16)
+            arrays[f"{part}_names"] = np.array([f"{n}.jpg".encode() for n in range(number)])
+        np.savez(tmp_path / name, **arrays)
+        return tmp_path / name
+
+    return write
+
+
+def test_value_decode_converts_greyscale_alpha_and_palette():
+    grey = np.tile(np.arange(0, 160, 10, dtype=np.uint8), (16, 1))
+    expected = torch.from_numpy(grey).expand(3, 16, 16)
+    assert torch.equal(decode(encoded(grey, "PNG")), expected)
+    colour = np.stack([grey] * 3 + [np.full_like(grey, 128)], axis=2)
+    assert torch.equal(decode(encoded(colour, "PNG")), expected)
+    memory = io.BytesIO()
+    Image.fromarray(grey).convert("P").save(memory, "PNG")
+    assert torch.equal(decode(memory.getvalue()), expected)
+
+
+@pytest.mark.parametrize("words", [True, False])
+def test_value_read_pack(write_pack, words):
+    parts = read_pack(write_pack("some.npz", words=words))
+    pictures, labels, names = parts["train"]
+    assert pictures.shape == (6, 3, 32, 32) and pictures.dtype == torch.uint8
+    assert [int(p.float().mean().round()) for p in pictures] == [0, 10, 20, 30, 40, 50]
+    assert labels.tolist() == [0, 1, 2, 0, 1, 2] and labels.dtype == torch.int64
+    assert names == (("cat", "dog", "car") if words else ("n01", "n02", "n03"))
+    assert len(parts["val"][0]) == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "pack", "size"),
+    [
+        ("cifar10", "cifar10.npz", 32),
+        ("cifar100", "cifar100.npz", 32),
+        ("tiny-imagenet", "tiny_imagenet.npz", 64),
+    ],
+)
+def test_value_named_datasets_read_their_packs(write_pack, tmp_path, name, pack, size):
+    write_pack(pack, size=size)
+    split = load_data(Data(name=name, root=str(tmp_path), size=size, train_pictures=3))
+    assert split.train.pictures.shape == (3, 3, size, size)
+    assert sorted(split.train.labels.tolist()) == [0, 1, 2]
+    assert split.test.classes == ("cat", "dog", "car")
+
+
+def test_value_root_then_variable_then_data_folder(tmp_path, monkeypatch):
+    for place in ("given", "variable", "here/data"):
+        (tmp_path / place).mkdir(parents=True)
+        (tmp_path / place / "x.npz").touch()
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.setenv("SAMIX_DATA", str(tmp_path / "variable"))
+    assert find_root(str(tmp_path / "given"), "x", ("x.npz",)) == tmp_path / "given"
+    assert find_root(None, "x", ("x.npz",)) == tmp_path / "variable"
+    (tmp_path / "variable" / "x.npz").unlink()
+    assert find_root(None, "x", ("x.npz",)).absolute() == tmp_path / "here" / "data"
+
+
+@pytest.mark.parametrize("name", ["cifar10", "cifar100", "tiny-imagenet"])
+def test_error_missing_dataset_says_what_was_looked_for_and_where(name, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SAMIX_DATA", str(tmp_path / "elsewhere"))
+    with pytest.raises(FileNotFoundError) as caught:
+        load_data(Data(name=name))
+    text = str(caught.value)
+    for part in (name, ".npz", str(tmp_path / "elsewhere"), str(tmp_path / "data"), "--data.root"):
+        assert part in text
+
+
+def test_value_the_shared_cifar10_pack():
+    if not (SHARED / "cifar10.npz").is_file():
+        pytest.skip("the CIFAR-10 pack is not on this machine (set SAMIX_DATA)")
+    split = load_data(Data(name="cifar10", root=str(SHARED), train_pictures=1000))
+    assert split.train.pictures.shape == (1000, 3, 32, 32)
+    assert split.train.labels.bincount().tolist() == [100] * 10
+    assert split.test.pictures.shape == (10_000, 3, 32, 32)
+    assert split.test.labels.bincount().tolist() == [1000] * 10
+    mean = split.test.pictures.float().mean(dim=(0, 2, 3)) / 255
+    torch.testing.assert_close(mean, torch.tensor(split.mean), atol=0.01, rtol=0)
+
+
+def test_value_the_shared_tiny_imagenet_pack_has_the_documented_layout():
+    if not (SHARED / "tiny_imagenet.npz").is_file():
+        pytest.skip("the Tiny-ImageNet pack is not on this machine (set SAMIX_DATA)")
+    with np.load(SHARED / "tiny_imagenet.npz", allow_pickle=False) as pack:
+        offsets, data, labels = pack["val_offsets"], pack["val_bytes"], pack["val_labels"]
+        words = pack["class_words"]
+    assert len(offsets) == len(labels) + 1 and offsets[-1] == len(data)
+    assert len(words) == 200 and labels.max() < 200
+    assert decode(data[offsets[7] : offsets[8]].tobytes()).shape == (3, 64, 64)

@@ -1,0 +1,127 @@
+"""Two processes: replicas stay equal, and plain training equals one process on the same global batch."""
+
+import socket
+from dataclasses import replace
+
+import pytest
+import torch
+import yaml
+
+from samix.engine import loop
+from samix.engine.config import Optimizer, to_dict
+from samix.engine.loop import train
+
+# Each process keeps its losses and, at the end, its weights. A process that is not the first may not write.
+SCRIPT = """
+import sys
+from pathlib import Path
+
+import torch
+import samix
+from samix.commands.fields import from_yaml
+from samix.engine import checkpoint, loop, samples
+from samix.nn.encoder import ENCODERS, EncoderSpec
+
+nn = torch.nn
+ENCODERS["group-norm"] = EncoderSpec(
+    lambda: nn.Sequential(
+        nn.Conv2d(3, 8, 3, stride=2, padding=1), nn.GroupNorm(2, 8), nn.ReLU(),
+        nn.AdaptiveAvgPool2d(1), nn.Flatten(),
+    ),
+    layer="2",
+)
+build_model, check_finite = loop.build_model, loop.check_finite
+kept = {}
+
+
+def build(recipe, classes):
+    kept["model"], kept["losses"] = build_model(recipe, classes), []
+    return kept["model"]
+
+
+def check(losses, step, epoch):
+    kept["losses"].append(losses.encoder.item())
+    check_finite(losses, step, epoch)
+
+
+loop.build_model, loop.check_finite = build, check
+folder = Path(sys.argv[1])
+for name in sys.argv[2:]:
+    recipe = from_yaml(folder / f"{name}.yaml")
+    fabric = loop.make_fabric(recipe)
+    fabric.launch()
+    if fabric.global_rank > 0:
+        def refuse(path, write):
+            raise AssertionError(f"process {fabric.global_rank} writes {path}")
+        checkpoint.write_atomically = samples.write_atomically = refuse
+    summary = loop.train(recipe, folder / name, name=f"tiny/{name}", quiet=True)
+    record = {"losses": kept["losses"], "model": kept["model"].state_dict(), "top1": summary["top1"]}
+    torch.save(record, folder / f"{name}.{fabric.global_rank}.pt")
+"""
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@pytest.fixture
+def recipes(tiny, group_norm):
+    """SAMix with a Mixer that some batches leave out, and plain training without batch statistics."""
+    two = replace(tiny().machine, devices=2)
+    learned = replace(tiny().mixup, mixer_probability=0.7)
+    plain = tiny("plain", encoder=group_norm, optimizer=Optimizer(lr=0.3), epochs=2)
+    return {
+        "samix": tiny(mixup=learned, machine=two, epochs=2),
+        "plain": replace(plain, machine=two, data=replace(plain.data, view="none")),
+    }
+
+
+@pytest.mark.slow
+def test_value_two_processes(recipes, tmp_path, start, monkeypatch):
+    script = tmp_path / "run.py"
+    script.write_text(SCRIPT)
+    for name, recipe in recipes.items():
+        (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump(to_dict(recipe)))
+    done = start(
+        "-m", "torch.distributed.run", "--nproc_per_node", 2, "--master_addr", "127.0.0.1",
+        "--master_port", free_port(), script, tmp_path, *recipes,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-3000:]
+
+    for name in recipes:
+        first, second = (torch.load(tmp_path / f"{name}.{rank}.pt", weights_only=True) for rank in range(2))
+        assert first["losses"] != second["losses"]  # each saw its own half of the batch
+        assert first["top1"] == second["top1"]
+        for key, value in first["model"].items():
+            if "running" not in key and "num_batches" not in key:
+                assert torch.equal(value, second["model"][key]), f"{name}: {key}"
+        saved = torch.load(tmp_path / name / "last.ckpt", weights_only=True)["model"]
+        assert all(torch.equal(value, first["model"][key]) for key, value in saved.items())
+
+    # One process on the same global batches.
+    losses, check_finite = [], loop.check_finite
+
+    def check(found, step, epoch):
+        losses.append(found.encoder.item())
+        check_finite(found, step, epoch)
+
+    monkeypatch.setattr(loop, "check_finite", check)
+    alone = replace(recipes["plain"], machine=replace(recipes["plain"].machine, devices=1))
+    train(alone, tmp_path / "alone", name="tiny/plain", quiet=True)
+    halves = [torch.load(tmp_path / f"plain.{rank}.pt", weights_only=True)["losses"] for rank in range(2)]
+    together = [(a + b) / 2 for a, b in zip(*halves, strict=True)]
+    assert together == pytest.approx(losses, rel=1e-5)
+
+
+@pytest.mark.slow
+def test_value_devices_on_the_command_line(tmp_path, start, read_json):
+    script = tmp_path / "command.py"
+    script.write_text("from samix.cli import main\nmain()\n")
+    words = "--epochs 1 --batch_size 8 --data.size 16 --data.train_pictures 24 --data.test_pictures 12"
+    words += " --encoder.width 4 --machine.accelerator cpu --machine.devices 2 --quiet"
+    done = start(script, "train", "demo/samix", "--out", tmp_path / "run", *words.split())
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.stdout.count("top-1") == 1
+    assert read_json(tmp_path / "run" / "summary.json")["epochs"] == 1

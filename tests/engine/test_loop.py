@@ -1,0 +1,309 @@
+"""Training runs: what they leave behind, that they repeat, go on and stop as they should."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+import yaml
+from torch import Tensor
+
+from samix.data.datasets import load_data
+from samix.data.views import normalize
+from samix.engine import loop
+from samix.engine.config import Machine, Optimizer, build_model, to_dict
+from samix.engine.health import NonFiniteLossError, check_finite
+from samix.engine.log import read_metrics
+from samix.engine.loop import due, make_fabric, train, train_step
+from samix.engine.optim import build_optimizer
+from samix.methods.base import Losses
+from samix.methods.supervised import Objective
+
+STEPS = 4
+"""Steps of an epoch of the tiny recipe."""
+
+
+class Interrupted(Exception):
+    """Stands for a power cut."""
+
+
+def go(recipe, folder):
+    return train(recipe, folder, name=f"tiny/{folder.name}", quiet=True)
+
+
+def stop_at(monkeypatch, last: int) -> None:
+    """Cuts the next run off right after the optimizer's step number `last`."""
+
+    def check(losses: Losses, step: int, epoch: int) -> None:
+        if step == last:
+            raise Interrupted
+
+    monkeypatch.setattr(loop, "check_finite", check)
+
+
+def same(a: dict[str, Tensor], b: dict[str, Tensor]) -> bool:
+    return a.keys() == b.keys() and all(torch.equal(a[name], b[name]) for name in a)
+
+
+# ------------------------------------------------------------ the run folder
+
+
+def test_value_run_folder(finished, read_json):
+    names = {path.name for path in finished.iterdir()}
+    assert names == {
+        "config.yaml", "metrics.csv", "last.ckpt", "encoder.safetensors", "mixer.safetensors",
+        "samples.npz", "retention.csv", "summary.json", ".lock",
+    }  # fmt: skip
+    rows = read_metrics(finished, 99)
+    assert [row["epoch"] for row in rows] == [1, 2, 3]
+    for column in ("loss", "mixer", "local", "globally", "mask", "gamma", "gap", "deviation", "top1"):
+        assert all(column in row for row in rows), column
+    assert [row["seconds"] for row in rows] == sorted(row["seconds"] for row in rows)
+
+
+def test_value_config_is_the_resolved_recipe(finished, tiny):
+    assert yaml.safe_load((finished / "config.yaml").read_text()) == to_dict(tiny())
+
+
+def test_value_summary(finished, read_json):
+    summary, rows = read_json(finished / "summary.json"), read_metrics(finished, 99)
+    top1 = [row["top1"] for row in rows]
+    assert summary["top1"] == pytest.approx(np.median(top1), abs=1e-3)
+    assert summary["best"] == pytest.approx(max(top1), abs=1e-3)
+    assert summary["last"] == pytest.approx(top1[-1], abs=1e-3)
+    assert summary["recipe"] == "tiny/samix" and summary["mixup"] == "samix"
+    assert summary["command"] == "samix train tiny/samix"
+    assert summary["seconds"] > 0 and summary["images_per_s"] > 0 and summary["peak_mb"] > 0
+    assert set(summary["versions"]) == {"samix", "torch", "python"}
+    assert set(summary["heads"]) == {"mix_q", "mix_k"}
+
+
+def test_value_samples(finished, tmp_path, tiny):
+    with np.load(finished / "samples.npz") as arrays:
+        count = len(arrays["first"])
+        assert arrays["masks"].shape == (11, count, 1, 16, 16)
+        assert arrays["mixed"].shape == (11, count, 3, 16, 16) and arrays["mixed"].dtype == np.uint8
+        assert np.array_equal(arrays["mixed"][-1], arrays["first"])
+        assert np.array_equal(arrays["mixed"][0], arrays["partner"])
+        means = arrays["masks"].mean(axis=(1, 2, 3, 4))
+        np.testing.assert_allclose(means, arrays["lams"], atol=0.02)
+
+
+@pytest.mark.parametrize("policy", ["plain", "mixup", "cutmix"])
+def test_value_other_policies(policy, tiny, tmp_path, read_json):
+    summary = go(tiny(policy, epochs=1), tmp_path)
+    assert summary["mixup"] == policy
+    assert not (tmp_path / "mixer.safetensors").exists()
+    assert (tmp_path / "retention.csv").exists() == (policy != "plain")
+    with np.load(tmp_path / "samples.npz") as arrays:
+        assert ("masks" in arrays) == (policy != "plain")
+
+
+def test_value_training_learns(tiny, tmp_path):
+    recipe = tiny("plain", epochs=25, eval_every=25, save_every=25, optimizer=Optimizer(lr=0.05))
+    recipe = replace(recipe, data=replace(recipe.data, view="none"))
+    go(recipe, tmp_path)
+    rows = read_metrics(tmp_path, 99)
+    assert rows[-1]["loss"] < 0.5 * rows[0]["loss"]
+
+
+# ------------------------------------------------------------ repeating and going on
+
+
+def test_value_the_seed_decides_everything(tiny, finished, tmp_path, weights):
+    go(tiny(), tmp_path / "again")
+    assert same(weights(finished), weights(tmp_path / "again"))
+    go(tiny(seed=1), tmp_path / "other")
+    assert not same(weights(finished), weights(tmp_path / "other"))
+
+
+def test_value_training_leaves_no_trace_in_the_result_of_testing_more_often(
+    tiny, finished, tmp_path, weights
+):
+    recipe = tiny(epochs=12)
+    go(replace(recipe, eval_every=1), tmp_path / "often")
+    go(replace(recipe, eval_every=12), tmp_path / "seldom")
+    assert same(weights(tmp_path / "often"), weights(tmp_path / "seldom"))
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+@pytest.mark.parametrize("policy", ["plain", "cutmix", "samix"])
+def test_value_an_interrupted_run_ends_like_one_that_was_not(
+    policy, workers, tiny, tmp_path, weights, monkeypatch
+):
+    recipe = tiny(policy)
+    recipe = replace(recipe, data=replace(recipe.data, workers=workers))
+    go(recipe, tmp_path / "whole")
+    with monkeypatch.context() as patch:
+        stop_at(patch, STEPS + 1)
+        with pytest.raises(Interrupted):
+            go(recipe, tmp_path / "cut")
+    assert torch.load(tmp_path / "cut" / "last.ckpt", weights_only=True)["step"] == STEPS
+    go(recipe, tmp_path / "cut")
+    assert same(weights(tmp_path / "whole"), weights(tmp_path / "cut"))
+
+
+def test_value_rows_of_undone_work_are_dropped(tiny, tmp_path, monkeypatch):
+    recipe = tiny("cutmix", epochs=4, save_every=2)
+    go(recipe, tmp_path / "whole")
+    with monkeypatch.context() as patch:
+        stop_at(patch, 3 * STEPS + 1)
+        with pytest.raises(Interrupted):
+            go(recipe, tmp_path / "cut")
+    assert [row["epoch"] for row in read_metrics(tmp_path / "cut", 99)] == [1, 2, 3]
+    go(recipe, tmp_path / "cut")
+    rows, expected = (read_metrics(tmp_path / name, 99) for name in ("cut", "whole"))
+    assert [row["epoch"] for row in rows] == [1, 2, 3, 4]
+    for name in ("loss", "top1", "ece"):
+        assert [row[name] for row in rows] == [row[name] for row in expected]
+    assert [row["seconds"] for row in rows] == sorted(row["seconds"] for row in rows)
+
+
+def test_value_a_finished_run_stays_as_it_is(tiny, tmp_path, weights, read_json):
+    first = go(tiny(), tmp_path)
+    before = weights(tmp_path)
+    again = go(tiny(), tmp_path)
+    assert same(before, weights(tmp_path))
+    for name in ("top1", "best", "last", "seconds", "images_per_s"):
+        assert again[name] == pytest.approx(first[name], rel=1e-4)
+
+
+def test_error_checkpoint_of_another_recipe(tiny, finished):
+    before = (finished / "last.ckpt").read_bytes()
+    other = tiny(epochs=5, optimizer=Optimizer(lr=0.2))
+    with pytest.raises(ValueError) as caught:
+        go(other, finished)
+    text = str(caught.value)
+    assert "another recipe" in text and "--out" in text
+    assert "epochs: there 3, here 5" in text and "optimizer.lr: there 0.1, here 0.2" in text
+    assert (finished / "last.ckpt").read_bytes() == before
+
+
+# ------------------------------------------------------------ losses that are not finite
+
+
+def spoil(monkeypatch, when: int) -> None:
+    """Makes the loss of step `when` NaN, after the optimizer's step as in real life."""
+    original, steps = loop.train_step, []
+
+    def step(*words):
+        losses = original(*words)
+        steps.append(None)
+        return losses._replace(encoder=losses.encoder * float("nan")) if len(steps) == when + 1 else losses
+
+    monkeypatch.setattr(loop, "train_step", step)
+
+
+def test_error_nan_stops_with_step_and_lam_and_keeps_the_checkpoint(tiny, tmp_path, monkeypatch, weights):
+    with monkeypatch.context() as patch:
+        spoil(patch, STEPS + 2)
+        with pytest.raises(NonFiniteLossError) as caught:
+            go(tiny(), tmp_path)
+    text = str(caught.value)
+    for words in (
+        f"step {STEPS + 2}",
+        "epoch 2",
+        "lam 0.",
+        "encoder nan",
+        "--optimizer.lr",
+        "--optimizer.clip",
+    ):
+        assert words in text, words
+    kept = torch.load(tmp_path / "last.ckpt", weights_only=True)
+    assert kept["step"] == STEPS
+    assert all(value.isfinite().all() for value in weights(tmp_path).values())
+    assert go(tiny(), tmp_path)["epochs"] == 3  # and it goes on from there
+
+
+def test_error_a_learning_rate_that_is_far_too_large(tiny, tmp_path):
+    with pytest.raises(NonFiniteLossError, match="the loss is not finite at step"):
+        go(tiny("plain", optimizer=Optimizer(lr=1e38)), tmp_path)
+    assert not (tmp_path / "last.ckpt").exists()
+
+
+def test_error_weights_that_blow_up_in_an_epochs_last_step_do_not_reach_the_checkpoint(tiny, tmp_path):
+    with pytest.raises(NonFiniteLossError):
+        go(tiny("plain", batch_size=24, optimizer=Optimizer(lr=1e38)), tmp_path)
+    assert not (tmp_path / "last.ckpt").exists()
+
+
+# ------------------------------------------------------------ one step
+
+
+def one_step(recipe, batch=None, parts: int = 1, clip: float | None = None):
+    """Weights before and after one step from the recipe's fixed start, and the step's losses."""
+    recipe = replace(recipe, machine=replace(recipe.machine, accumulate=parts))
+    recipe = replace(recipe, optimizer=replace(recipe.optimizer, clip=clip))
+    fabric = make_fabric(recipe)
+    fabric.launch()
+    split = load_data(recipe.data)
+    torch.manual_seed(0)
+    model = build_model(recipe, 12)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    wrapped, optimizer = fabric.setup(model, build_optimizer(model.parameter_groups(), recipe.optimizer))
+    images = normalize(split.train.pictures, split.mean, split.std)
+    batch = batch or (images, split.train.labels)
+    losses = train_step(fabric, wrapped, optimizer, batch, recipe, 0.0)
+    return before, model.state_dict(), losses
+
+
+SIMPLE = Optimizer(lr=0.5, momentum=0.0, weight_decay=0.0)
+
+
+@pytest.mark.parametrize("parts", [2, 5, 24])
+def test_value_accumulated_parts_equal_one_batch(parts, tiny, group_norm):
+    recipe = tiny("plain", encoder=group_norm, optimizer=SIMPLE)
+    before, whole, losses = one_step(recipe)
+    _, accumulated, parts_losses = one_step(recipe, parts=parts)
+    moved = max((whole[name] - before[name]).abs().max() for name in whole)
+    assert moved > 1e-3
+    for name in whole:
+        torch.testing.assert_close(accumulated[name], whole[name], rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(parts_losses.encoder.detach(), losses.encoder.detach())
+
+
+def test_error_a_part_that_is_not_finite_is_noticed(tiny, group_norm):
+    images = torch.randn(8, 3, 16, 16)
+    images[0] = float("nan")
+    batch = (images, torch.arange(8))
+    _, _, losses = one_step(tiny("plain", encoder=group_norm, optimizer=SIMPLE), batch, parts=2)
+    with pytest.raises(NonFiniteLossError):
+        check_finite(losses, 0, 1)
+
+
+def test_value_clipping_bounds_the_step(tiny, group_norm):
+    recipe = tiny("plain", encoder=group_norm, optimizer=SIMPLE)
+
+    def length(clip: float | None) -> float:
+        before, after, _ = one_step(recipe, clip=clip)
+        return float(sum((after[name] - before[name]).square().sum() for name in after).sqrt())
+
+    free = length(None)
+    assert length(1e-3) == pytest.approx(0.5 * 1e-3, rel=1e-3)
+    assert length(1e3) == pytest.approx(free, rel=1e-5)
+
+
+@pytest.mark.parametrize("policy", ["plain", "samix"])
+def test_value_bf16_trains(policy, tiny, tmp_path):
+    recipe = tiny(policy, epochs=1, machine=Machine(accelerator="cpu", precision="bf16-mixed"))
+    go(recipe, tmp_path)
+    model = torch.load(tmp_path / "last.ckpt", weights_only=True)["model"]
+    assert all(value.dtype in (torch.float32, torch.int64) for value in model.values())
+    assert all(value.isfinite().all() for value in model.values())
+
+
+def test_value_clean_branch_with_its_own_head(tiny, tmp_path, read_json):
+    go(tiny(objective=Objective(clean_weight=1.0), epochs=1), tmp_path)
+    heads = read_json(tmp_path / "summary.json")["heads"]
+    assert list(heads) == ["mix_q", "one_q", "mix_k", "one_k"]
+
+
+def test_value_due():
+    assert [epoch for epoch in range(1, 21) if due(epoch, 6, 20, last=3)] == [6, 12, 18, 19, 20]
+
+
+def test_value_layout_and_threads(tiny, tmp_path):
+    before = torch.get_num_threads()
+    machine = Machine(accelerator="cpu", threads=1, channels_last=False)
+    go(tiny("plain", epochs=1, machine=machine), tmp_path)
+    assert torch.get_num_threads() == before == 1

@@ -1,0 +1,101 @@
+"""Optimizer groups: who follows which schedule, and who decays."""
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from samix.engine.config import Optimizer
+from samix.engine.optim import build_optimizer, set_learning_rates
+
+NAMES = ["sgd", "adamw", "lamb"]
+
+
+def parameters() -> dict[str, list[nn.Parameter]]:
+    encoder = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.Linear(4, 2))
+    mixer = nn.Conv2d(4, 1, 1)
+    gamma = nn.Parameter(torch.tensor(1.0))
+    return {"encoder": list(encoder.parameters()), "mixer": [*mixer.parameters(), gamma]}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_value_every_parameter_in_one_group_of_its_role(name):
+    members = parameters()
+    optimizer = build_optimizer(members, Optimizer(name=name, lr=0.3, mixer_lr=0.02))
+    for role, lr in (("encoder", 0.3), ("mixer", 0.02)):
+        groups = [group for group in optimizer.param_groups if group["role"] == role]
+        assert all(group["lr"] == lr for group in groups)
+        found = [id(p) for group in groups for p in group["params"]]
+        assert sorted(found) == sorted(id(p) for p in members[role])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_value_weight_decay(name):
+    optimizer = build_optimizer(parameters(), Optimizer(name=name, weight_decay=0.05))
+    for group in optimizer.param_groups:
+        for member in group["params"]:
+            spared = name != "sgd" and member.ndim <= 1
+            assert group["weight_decay"] == (0.0 if spared else 0.05)
+
+
+def test_value_momentum_of_sgd():
+    optimizer = build_optimizer(parameters(), Optimizer(momentum=0.8, mixer_momentum=0.0))
+    assert {group["role"]: group["momentum"] for group in optimizer.param_groups} == {
+        "encoder": 0.8,
+        "mixer": 0.0,
+    }
+
+
+def test_value_classes():
+    kinds = [type(build_optimizer(parameters(), Optimizer(name=name))).__name__ for name in NAMES]
+    assert kinds == ["SGD", "AdamW", "Lamb"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_gradient_a_step_goes_down(name):
+    torch.manual_seed(0)
+    members = parameters()
+    config = Optimizer(name=name, lr=0.01, mixer_lr=0.01, weight_decay=0.0)
+    optimizer = build_optimizer(members, config)
+    everything = [p for group in members.values() for p in group]
+
+    def loss() -> torch.Tensor:
+        return sum((p - 2).square().sum() for p in everything)
+
+    before = loss()
+    for _ in range(5):
+        optimizer.zero_grad()
+        loss().backward()
+        optimizer.step()
+    assert loss() < before
+
+
+def rates(config: Optimizer, progress: float, epochs: int = 10) -> dict[str, float]:
+    optimizer = build_optimizer(parameters(), config)
+    set_learning_rates(optimizer, config, progress, epochs)
+    return {group["role"]: group["lr"] for group in optimizer.param_groups}
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("progress", [0.0, 0.3, 0.5, 1.0])
+def test_value_each_role_has_its_own_half_cosine(name, progress):
+    config = Optimizer(name=name, lr=0.4, min_lr=0.1, mixer_lr=0.02, mixer_min_lr=0.01)
+    fallen = (1 - math.cos(math.pi * progress)) / 2
+    found = rates(config, progress)
+    assert found["encoder"] == pytest.approx(0.4 - 0.3 * fallen)
+    assert found["mixer"] == pytest.approx(0.02 - 0.01 * fallen)
+
+
+def test_value_warm_up():
+    config = Optimizer(lr=0.4, mixer_lr=0.02, warmup_epochs=2.0)
+    assert rates(config, 0.0) == {"encoder": 0.0, "mixer": 0.0}
+    assert rates(config, 0.1)["encoder"] == pytest.approx(0.2)
+    assert rates(config, 0.2)["encoder"] == pytest.approx(0.4)
+    assert rates(config, 0.6)["mixer"] == pytest.approx(0.01)
+    assert rates(config, 1.0)["encoder"] == pytest.approx(0.0)
+
+
+def test_value_a_warm_up_longer_than_training_only_rises():
+    config = Optimizer(lr=0.4, warmup_epochs=50.0)
+    assert rates(config, 0.5)["encoder"] == pytest.approx(0.2)

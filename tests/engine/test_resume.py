@@ -1,0 +1,82 @@
+"""Which recipes may go on from which checkpoint."""
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from samix.engine.checkpoint import load_checkpoint, save_checkpoint
+from samix.engine.config import Machine, build_model
+from samix.engine.optim import build_optimizer
+from samix.engine.resume import comparable, differences, resume, snapshot
+
+
+@pytest.fixture
+def built(tiny):
+    model = build_model(tiny(), 12)
+    return model, build_optimizer(model.parameter_groups(), tiny().optimizer)
+
+
+def test_value_an_empty_folder_starts_at_zero(tiny, built, tmp_path):
+    assert resume(tiny(), tmp_path, *built) == 0
+
+
+def test_value_model_and_optimizer_come_back(tiny, built, tmp_path):
+    model, optimizer = built
+    model(torch.randn(6, 3, 16, 16), torch.arange(6)).total.backward()
+    optimizer.step()
+    save_checkpoint(tmp_path, snapshot(tiny(), model, optimizer, 5))
+    fresh = build_model(tiny(), 12)
+    other = build_optimizer(fresh.parameter_groups(), tiny().optimizer)
+    assert resume(tiny(), tmp_path, fresh, other) == 5
+    for name, value in model.state_dict().items():
+        assert torch.equal(value, fresh.state_dict()[name])
+    assert len(other.state) == len(optimizer.state) > 0
+    for mine, theirs in zip(optimizer.state.values(), other.state.values(), strict=True):
+        assert torch.equal(mine["momentum_buffer"], theirs["momentum_buffer"])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"machine": Machine(threads=3, devices=2)},
+        {"eval_every": 3},
+        {"save_every": 2},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_value_what_a_resumed_run_may_change(change, tiny, built, tmp_path):
+    save_checkpoint(tmp_path, snapshot(tiny(), *built, 5))
+    assert resume(tiny(**change), tmp_path, *built) == 5
+
+
+def test_value_data_may_move(tiny, built, tmp_path):
+    save_checkpoint(tmp_path, snapshot(tiny(), *built, 5))
+    moved = replace(tiny().data, root="elsewhere", workers=2)
+    assert resume(tiny(data=moved), tmp_path, *built) == 5
+
+
+def test_error_another_recipe_names_each_field(tiny, built, tmp_path):
+    save_checkpoint(tmp_path, snapshot(tiny(), *built, 5))
+    other = tiny("cutmix", batch_size=8)
+    with pytest.raises(ValueError) as caught:
+        resume(other, tmp_path, *built)
+    text = str(caught.value)
+    for words in (
+        "batch_size: there 6, here 8",
+        "mixup.name: there samix, here cutmix",
+        str(tmp_path),
+        "--out",
+    ):
+        assert words in text
+
+
+def test_value_differences():
+    old, new = {"a": 1, "b": {"c": 2, "d": 3}, "e": 5}, {"a": 1, "b": {"c": 9, "d": 3}, "f": None}
+    assert differences(old, new) == ["b.c: there 2, here 9", "e: there 5, here None"]
+    assert differences(old, old) == []
+
+
+def test_value_a_recipe_is_the_same_after_a_trip_through_a_file(tiny, built, tmp_path):
+    save_checkpoint(tmp_path, snapshot(tiny(), *built, 0))
+    assert load_checkpoint(tmp_path)["recipe"] == comparable(tiny())

@@ -1,0 +1,82 @@
+"""Every row of every family: it builds, its name says its policy, and the paper's settings are there."""
+
+import pytest
+import torch
+
+from samix.engine.config import POLICIES, build_model, policy_name
+from samix.methods.samix import LearnedMixup
+from samix.mixups import CutMix
+from samix.recipes import RECIPES, find_recipe
+
+ROWS = {f"{family}/{row}": recipe for family, f in RECIPES.items() for row, recipe in f.rows.items()}
+WANTED = {"plain", "mixup", "cutmix", "automix", "samix"}
+
+
+@pytest.mark.parametrize("family", RECIPES)
+def test_value_families_have_the_rows_of_the_table(family):
+    assert set(RECIPES[family].rows) >= WANTED
+    assert RECIPES[family].default in RECIPES[family].rows
+    assert RECIPES[family].about.endswith(".")
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_value_every_row_is_found_and_named_after_its_policy(name):
+    row = name.partition("/")[2]
+    assert find_recipe(name) == (name, ROWS[name])
+    assert policy_name(ROWS[name].mixup) == row.partition("-")[0]
+    assert row.endswith("-clean") <= (ROWS[name].objective.clean_weight > 0)
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_value_every_row_builds(name, monkeypatch):
+    recipe = ROWS[name]
+    # Shapes without weights; probing runs the network, which needs no data on the meta device.
+    with torch.device("meta"):
+        model = build_model(recipe, 10)
+    method = getattr(model, "method", model)
+    assert method.head.out_features == 10
+    own_head = (
+        recipe.objective.clean_weight > 0
+        and recipe.objective.clean_head
+        and policy_name(recipe.mixup) != "plain"
+    )
+    assert (method.clean_head is not None) == own_head
+    assert ("mixer" in model.parameter_groups()) == isinstance(recipe.mixup, LearnedMixup)
+
+
+@pytest.mark.parametrize("family", RECIPES)
+def test_invariant_rows_of_a_family_share_data_encoder_and_length(family):
+    rows = RECIPES[family].rows.values()
+    shared = {
+        (r.data, r.encoder, r.epochs, r.batch_size, r.optimizer.lr, r.optimizer.weight_decay) for r in rows
+    }
+    assert len(shared) == 1
+
+
+def test_value_a_family_alone_takes_its_default():
+    assert find_recipe("demo") == find_recipe("demo/samix")
+
+
+def test_value_a_mixup_chooses_the_row():
+    assert find_recipe("cifar100-r18", "cutmix")[1].mixup == CutMix(alpha=0.2)
+    assert find_recipe("cifar100-r18/samix", "cutmix")[0] == "cifar100-r18/cutmix"
+
+
+def test_value_a_mixup_without_a_row_takes_the_plain_row(monkeypatch):
+    monkeypatch.delitem(RECIPES["demo"].rows, "automix")
+    name, recipe = find_recipe("demo", "automix")
+    assert name == "demo/automix" and recipe.mixup == POLICIES["automix"]()
+    assert recipe.optimizer == RECIPES["demo"].rows["plain"].optimizer
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("dem",), r"unknown recipe 'dem'. Did you mean 'demo'\?.*samix recipes"),
+        (("demo/cutmx",), r"unknown row of demo 'cutmx'. Did you mean 'cutmix'\?"),
+        (("demo", "cutmx"), r"unknown mixup 'cutmx'. Did you mean 'cutmix'\?"),
+    ],
+)
+def test_error_unknown(words, text):
+    with pytest.raises(ValueError, match=text):
+        find_recipe(*words)

@@ -1,0 +1,133 @@
+"""The command line as a person meets it: help, versions, and mistakes in one sentence."""
+
+import pytest
+
+from samix import __version__
+from samix.cli import COMMANDS, run
+
+
+@pytest.fixture
+def call(capsys, monkeypatch, tmp_path):
+    """Runs a command line in an empty folder; returns exit code, output and errors."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    for name in ("SAMIX_DATA", "SAMIX_DEBUG"):
+        monkeypatch.delenv(name, raising=False)
+
+    def call(*words: str) -> tuple[int, str, str]:
+        try:
+            code = run(list(words))
+        except SystemExit as stop:  # argparse's own way out
+            code = int(stop.code or 0)
+        return code, *capsys.readouterr()
+
+    return call
+
+
+def test_value_version(call):
+    assert call("--version") == (0, f"samix {__version__}\n", "")
+
+
+@pytest.mark.parametrize("words", [(), ("--help",), ("-h",), ("help",)])
+def test_value_help_lists_every_command_and_first_steps(call, words):
+    code, out, err = call(*words)
+    assert code == 0 and err == ""
+    for name, about in COMMANDS.items():
+        assert f"  {name} " in out and about in out
+    assert "samix demo" in out and "samix COMMAND --help" in out
+
+
+HELPS = {
+    "demo": ("--epochs", "--out", "--seed", "No data needed"),
+    "train": ("--config", "--mixup", "--seeds", "--optimizer.lr", "--mixup.eta", "examples:", "default: 0.1"),
+    "eval": ("--json", "run folder"),
+    "show": ("--images A B", "--size", "run folder"),
+    "recipes": ("samix train FAMILY/ROW",),
+    "report": ("--out", "run folders"),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_value_help_of_every_command(call, command):
+    code, out, err = call(command, "--help")
+    assert code == 0 and err == ""
+    for words in HELPS[command]:
+        assert words in out, words
+
+
+def test_value_help_of_a_recipe_shows_its_own_values_and_explains_every_field(call):
+    code, out, _ = call("train", "cifar100-r18/cutmix", "--help")
+    assert code == 0
+    assert "fields of cifar100-r18/cutmix" in out
+    assert "lam ~ Beta(alpha, alpha). (type: float, default: 0.2)" in out
+    assert "Passes over the training pictures. (type: int, default: 800)" in out
+    assert "--mixup.eta" not in out
+
+
+MISTAKES = {
+    "tran": r"unknown command 'tran'. Did you mean 'train'?",
+    "train": "name a recipe or a --config file",
+    "train demo --config x.yaml": "name a recipe or a --config file",
+    "train --config x.yaml": "x.yaml does not exist",
+    "train --config x.yaml --mixup cutmix": "x.yaml does not exist",
+    "train dmo": "unknown recipe 'dmo'. Did you mean 'demo'?",
+    "train demo/samx": "unknown row of demo 'samx'. Did you mean 'samix'?",
+    "train demo --mixup cutmx": "unknown mixup 'cutmx'. Did you mean 'cutmix'?",
+    "train demo --encoder.name resnet-18": "unknown encoder 'resnet-18'. Did you mean 'resnet18'?",
+    "train demo --optimizer.name adamv": "unknown optimizer 'adamv'. Did you mean 'adamw'?",
+    "train demo --optimzer.lr 1": "unknown field 'optimzer.lr'. Did you mean 'optimizer.lr'?",
+    "train demo --optimizer.l=1": "unknown field 'optimizer.l'. Did you mean 'optimizer.lr'?",
+    "train demo --mixup cutmix --mixup.eta 1": "unknown field 'mixup.eta'. Did you mean",
+    "train demo --optimizer.lr fast": "\"optimizer.lr\": Expected a <class 'float'>. Got value: fast",
+    "train demo --epochs 1.5": "\"epochs\": Expected a <class 'int'>. Got value: 1.5",
+    "train demo --machine.compile maybe": "machine.compile",
+    "train demo --epochs": "--epochs: expected one argument",
+    "train demo --seeds x": "--seeds: invalid int value: 'x'",
+    "train demo extra": "extra",
+    "train demo --optimizer.lr -1": "optimizer.lr must be positive, got -1.0",
+    "train demo --epochs 0": "epochs must be at least 1, got 0",
+    "train demo --batch_size 1": "batch_size must be at least 2",
+    "train demo --batch_size 5000": "batch_size 5000 is larger than the 1000 training pictures",
+    "train demo --mixup.eta 2": "mixup.eta must lie in [0, 1], got 2.0",
+    "train demo --mixup.mixer.gamma 2": "mixer.gamma must lie in [0, 1], got 2.0",
+    "train demo --machine.precision bf16": "unknown machine.precision 'bf16'.",
+    "train demo --machine.devices 0": "machine.devices must be at least 1",
+    "train demo --data.name cifar": "unknown dataset 'cifar'. Did you mean 'cifar10'?",
+    "train demo --data.name folder": "needs --data.root",
+    "train demo --data.name folder --data.root nowhere": "nowhere is not a folder",
+    "train cifar100-r18": "dataset 'cifar100' not found: looked for cifar100.npz or cifar-100-python in",
+    "eval": "the following arguments are required: run",
+    "eval nowhere": "nowhere",
+    "show": "name a run folder or --images A B",
+    "show nowhere": "nowhere has no samples.npz",
+    "show --images a.png b.png": "a.png",
+    "report nowhere": "nowhere does not exist",
+    "report": "required: runs",
+    "recipes all": "unrecognized arguments: all",
+    "demo --epochs many": "--epochs: invalid int value: 'many'",
+}
+
+
+@pytest.mark.parametrize("line", MISTAKES)
+def test_error_mistakes_are_one_sentence(call, line):
+    code, _, err = call(*line.split())
+    assert code == 2
+    assert MISTAKES[line] in err
+    assert "Traceback" not in err
+
+
+def test_error_debugging_shows_where(call, monkeypatch):
+    monkeypatch.setenv("SAMIX_DEBUG", "1")
+    with pytest.raises(ValueError, match="unknown recipe"):
+        call("train", "dmo")
+
+
+def test_value_interrupting_is_not_an_error_of_the_program(call, monkeypatch):
+    from samix.commands import recipes
+
+    def interrupt(words: list[str]) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(recipes, "run", interrupt)
+    code, _, err = call("recipes")
+    assert code == 130 and "goes on from the last checkpoint" in err
