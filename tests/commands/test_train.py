@@ -87,17 +87,14 @@ def test_value_own_folder_of_pictures(call, small, tmp_path):
             for number in range(count):
                 picture = generator.integers(0, 256, (20, 24, 3), dtype=np.uint8)
                 Image.fromarray(picture).save(tmp_path / "mine" / part / name / f"{number}.png")
-    words = [
-        "--data.name",
-        "folder",
-        "--data.root",
-        "mine",
-        "--data.size",
-        16,
-        "--data.train_pictures",
-        "null",
-    ]
-    words += ["--data.test_pictures", "null", "--data.view", "resized-crop"]
+    words = ["--data.name", "folder", "--data.root", "mine", "--data.view", "resized-crop"]
+    words += ["--data.train_pictures", "null", "--data.test_pictures", "null"]
     call("train", "demo/samix", "--out", "run", "--quiet", *small, *words)
     assert not (tmp_path / "run" / "retention.csv").exists()
     assert (tmp_path / "run" / "summary.json").exists()
+
+
+def test_value_fields_may_stand_before_other_options(call, small, tmp_path):
+    call("train", "demo/plain", *small, "--quiet", "--out", "run")
+    call("train", "demo/plain", "--quiet", "--out", "run", *small)
+    assert json.loads((tmp_path / "run" / "summary.json").read_text())["epochs"] == 2

@@ -45,9 +45,7 @@ def test_value_no_checkpoint(tmp_path):
 
 def test_error_a_file_that_is_no_checkpoint(tmp_path):
     (tmp_path / "last.ckpt").write_bytes(b"PK nonsense")
-    with pytest.raises(
-        ValueError, match=r"(?s)last.ckpt is not a readable checkpoint.*Remove it"
-    ):
+    with pytest.raises(ValueError, match=r"(?s)last.ckpt is not a readable checkpoint.*Remove it"):
         load_checkpoint(tmp_path)
 
 

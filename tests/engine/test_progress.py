@@ -25,17 +25,6 @@ def test_value_lines_without_a_terminal(tiny, capsys):
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 10
     assert " ".join(lines[-1].split()) == "samix epoch 40/40 loss 1.250 top-1 80.00 % 1,234 images/s"
-        "samix",
-        "epoch",
-        "40/40",
-        "loss",
-        "1.250",
-        "top-1",
-        "80.00",
-        "%",
-        "1,234",
-        "images/s",
-    ]
 
 
 def test_value_quiet(tiny, capsys):

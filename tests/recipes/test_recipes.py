@@ -28,29 +28,23 @@ def test_value_every_row_is_found_and_named_after_its_policy(name):
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_value_every_row_builds(name, monkeypatch):
+def test_value_every_row_builds(name):
     recipe = ROWS[name]
     # Shapes without weights; probing runs the network, which needs no data on the meta device.
     with torch.device("meta"):
         model = build_model(recipe, 10)
     method = getattr(model, "method", model)
     assert method.head.out_features == 10
-    own_head = (
-        recipe.objective.clean_weight > 0
-        and recipe.objective.clean_head
-        and policy_name(recipe.mixup) != "plain"
-    )
-    assert (method.clean_head is not None) == own_head
+    branch = recipe.objective.clean_weight > 0 and recipe.objective.clean_head
+    assert (method.clean_head is not None) == branch
     assert ("mixer" in model.parameter_groups()) == isinstance(recipe.mixup, LearnedMixup)
 
 
 @pytest.mark.parametrize("family", RECIPES)
 def test_invariant_rows_of_a_family_share_data_encoder_and_length(family):
     rows = RECIPES[family].rows.values()
-    shared = {
-        (r.data, r.encoder, r.epochs, r.batch_size, r.optimizer.lr, r.optimizer.weight_decay) for r in rows
-    }
-    assert len(shared) == 1
+    assert len({(r.data, r.encoder, r.epochs, r.batch_size) for r in rows}) == 1
+    assert len({(r.optimizer.name, r.optimizer.lr, r.optimizer.weight_decay) for r in rows}) == 1
 
 
 def test_value_a_family_alone_takes_its_default():

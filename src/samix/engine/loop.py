@@ -26,7 +26,7 @@ from samix.engine.log import Meter, read_metrics, summarize, write_metrics, writ
 from samix.engine.optim import build_optimizer, set_learning_rates
 from samix.engine.progress import Progress
 from samix.engine.resume import resume, snapshot
-from samix.engine.samples import write_retention, write_samples
+from samix.engine.samples import measure_following, write_retention, write_samples
 from samix.engine.testing import evaluate, head_scores, prepared
 from samix.methods.base import Losses
 from samix.mixups.base import check_labels
@@ -112,6 +112,9 @@ def run(fabric: Fabric, recipe: Recipe, folder: Path, name: str, command: str, q
                     save_checkpoint(folder, snapshot(recipe, model, optimizer, step + 1))
 
     summary = summarize(name, recipe, rows, command)
+    following = measure_following(recipe, model, split)
+    if following is not None:
+        summary["mask"] = following._asdict()
     if fabric.is_global_zero:
         export_weights(folder, recipe, model, split.train.classes)
         write_samples(folder, recipe, model, split)

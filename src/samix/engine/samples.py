@@ -14,6 +14,7 @@ from samix.data.synthetic import draw_pictures
 from samix.data.views import denormalize, normalize, test_view
 from samix.engine.checkpoint import write_atomically, write_text
 from samix.engine.config import Recipe
+from samix.evaluate.following import Following, follow_lam
 from samix.evaluate.retention import retention_sweep
 from samix.methods.mixing import Mixing
 from samix.methods.samix import SAMix
@@ -40,15 +41,37 @@ def mix_images(model: Any, x: Images, pairing: Pairing) -> Mixed | None:
     return None
 
 
+@torch.no_grad()
+def measure_following(recipe: Recipe, model: Any, split: Split, count: int = 200) -> Following | None:
+    """How the Mixer's raw masks of test pictures follow lam; None where nothing is learned."""
+    if not isinstance(model, SAMix):
+        return None
+    x = sample_images(recipe, model, split, count)
+    index = torch.arange(len(x), device=x.device).roll(len(x) // 2)
+    training = model.training
+    model.eval()
+    z = model.momentum.maps(x)
+    size = (x.shape[-2], x.shape[-1])
+    masks = [model.mixer(z, Pairing(x.new_tensor([lam]), index), size).cpu() for lam in LAMS]
+    model.train(training)
+    return follow_lam(torch.stack(masks), torch.tensor(LAMS))
+
+
+def sample_images(recipe: Recipe, model: Any, split: Split, count: int) -> Images:
+    """Normalised test pictures of all classes in turn, on the model's device."""
+    chosen = one_of_each_class(split.test.labels, count)
+    pictures = [split.test.pictures[int(i)] for i in chosen]
+    same = all(picture.shape == pictures[0].shape for picture in pictures)
+    raw = test_view(recipe.data)(torch.stack(pictures) if same else pictures)
+    return normalize(raw.to(next(model.parameters()).device), split.mean, split.std)
+
+
 def write_samples(folder: Path, recipe: Recipe, model: Any, split: Split) -> None:
     """samples.npz: test pictures of different classes in pairs, mixed over the lam range."""
-    chosen = one_of_each_class(split.test.labels, 2 * PAIRS)
-    pictures = [split.test.pictures[int(i)] for i in chosen]
-    raw = test_view(recipe.data)(torch.stack(pictures) if _same_size(pictures) else pictures)
-    device = next(model.parameters()).device
-    x = normalize(raw.to(device), split.mean, split.std)
-    index = (torch.arange(len(x), device=device) + len(x) // 2) % len(x)
+    x = sample_images(recipe, model, split, 2 * PAIRS)
+    raw = denormalize(x, split.mean, split.std).cpu()
     half = len(x) // 2
+    index = torch.arange(len(x), device=x.device).roll(half)
     arrays: dict[str, Any] = {
         "first": raw[:half],
         "partner": raw[index[:half].cpu()],
@@ -107,10 +130,6 @@ def one_of_each_class(labels: Tensor, count: int) -> Tensor:
     starts = torch.searchsorted(sorted_labels, sorted_labels)
     rank = torch.arange(len(labels)) - starts
     return order[torch.argsort(rank, stable=True)][:count]
-
-
-def _same_size(pictures: list[Tensor]) -> bool:
-    return all(picture.shape == pictures[0].shape for picture in pictures)
 
 
 def _save(path: Path, arrays: dict[str, Any]) -> None:

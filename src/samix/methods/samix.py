@@ -32,6 +32,9 @@ class LearnedMixup:
     """The parts of the Mixer."""
     alpha: float = 2.0
     """lam ~ Beta(alpha, alpha), for the encoder's and the Mixer's pairs."""
+    per_sample: bool = True
+    """One lam per pair. One lam per batch would be a common factor of all features, which the batch norm
+    of the content takes out again: in training the content would be deaf to lam."""
     local: float = 1.0
     """Weight of the local term of Eq. (8); AutoMix trains on the global term alone."""
     eta: float = 0.5
@@ -91,6 +94,7 @@ class AutoMixed(LearnedMixup):
             encoding="concat", attention="cross", content="linear", upsample="nearest"
         )
     )
+    per_sample: bool = False
     local: float = 0.0
     eta: float = 1.0
     variance_weight: float = 0.0
@@ -112,7 +116,9 @@ class SAMix(nn.Module):
             z = self.momentum.maps(x)  # [B, C, h, w] of the clean images
 
         # The encoder learns from fixed masks, Eq. (12).
-        mixed = self.mix(x, z, draw_pairing(len(x), s.alpha, device=x.device), progress)
+        mixed = self.mix(
+            x, z, draw_pairing(len(x), s.alpha, per_sample=s.per_sample, device=x.device), progress
+        )
         encoder = self.method.mixed_loss(mixed, x, y)
 
         # The Mixer learns through the frozen momentum copy, Eq. (13).
@@ -138,7 +144,7 @@ class SAMix(nn.Module):
     def mixer_objective(self, x: Images, y: Labels, z: Maps, progress: float) -> tuple[Tensor, MixerLog]:
         """l_+ + eta l_-, Eq. (8), on the momentum copy's logits, plus beta times the mask loss."""
         s = self.settings
-        pairing = draw_pairing(len(x), s.alpha, device=x.device)
+        pairing = draw_pairing(len(x), s.alpha, per_sample=s.per_sample, device=x.device)
         mask = self.mixer(z, pairing, (x.shape[-2], x.shape[-1]))
         logits = self.momentum.logits(blend(x, x[pairing.index], mask.to(x)))
         generation = eta_balanced(logits, y, pairing, s.eta, s.local)

@@ -9,19 +9,24 @@ from samix.data.datasets import Data
 from samix.engine.config import Network, Optimizer, Plain, Recipe
 from samix.methods.samix import AutoMixed, LearnedMixup
 from samix.mixups import CutMix, MixUp
+from samix.nn.mixer import MixerConfig
 from samix.recipes.base import Family, row
 
 BASE = Recipe(
     data=Data(name="cifar10", train_pictures=500),
     encoder=Network(name="small-resnet", width=16),
-    optimizer=Optimizer(lr=0.1, weight_decay=5e-4, mixer_lr=0.1),
+    optimizer=Optimizer(lr=0.1, weight_decay=5e-4, mixer_lr=0.03),
     epochs=200,
     batch_size=50,
     eval_every=50,
     save_every=20,
 )
-LEARNED = LearnedMixup(momentum=0.99, momentum_end=0.999)
-FAST = replace(LEARNED, mixer_fraction=0.25)
+MIXER = MixerConfig(init_std=0.1)
+LEARNED = LearnedMixup(
+    mixer=MIXER, beta=0.3, mask_margin=0.0, variance_weight=0.0, momentum=0.99, momentum_end=0.999
+)
+AUTOMIX = AutoMixed(mixer=replace(AutoMixed().mixer, init_std=0.1), momentum=0.99, momentum_end=0.999)
+SAMIX = row(BASE, LEARNED, clean=1.0)
 
 CIFAR10_SMALL = Family(
     "CIFAR-10, 500 balanced pictures, full test set, small ResNet of width 16, CPU, minutes a row.",
@@ -31,8 +36,12 @@ CIFAR10_SMALL = Family(
         "cutmix": row(BASE, CutMix(alpha=1.0)),
         "mixup-clean": row(BASE, MixUp(alpha=1.0), clean=1.0),
         "cutmix-clean": row(BASE, CutMix(alpha=1.0), clean=1.0),
-        "automix": row(BASE, AutoMixed(momentum=0.99, momentum_end=0.999)),
-        "samix": row(BASE, LEARNED),
-        "samix-fast": row(BASE, FAST),
+        "automix": row(BASE, AUTOMIX, clean=1.0),
+        "samix": SAMIX,
+        "samix-fast": replace(
+            SAMIX,
+            mixup=replace(LEARNED, mixer_fraction=0.25),
+            objective=replace(SAMIX.objective, clean_fraction=0.25),
+        ),
     },
 )
