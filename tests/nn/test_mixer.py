@@ -344,3 +344,17 @@ def test_value_the_config_reaches_the_parts():
 def test_error_bad_settings_are_refused_by_name(field, value, words):
     with pytest.raises(ValueError, match=re.escape(words)):
         MixerConfig(**{field: value})
+
+
+def test_invariant_batch_norm_takes_a_common_lam_out_of_the_content():
+    """Why learned policies draw one lam per pair: see docs/findings.md."""
+    mixer = MixerConfig(gamma=1.0, init_std=1.0).build(8).train()
+    z, index = torch.randn(6, 8, 4, 4), torch.arange(6).roll(1)
+
+    def content(lam: torch.Tensor) -> torch.Tensor:
+        return mixer.parts(z, Pairing(lam, index)).content
+
+    common = [content(torch.tensor([lam])) for lam in (0.1, 0.9)]
+    torch.testing.assert_close(common[0], common[1], rtol=1e-3, atol=1e-3)
+    own = [content(torch.tensor(lams)) for lams in ([0.1, 0.9] * 3, [0.9, 0.1] * 3)]
+    assert (own[0] - own[1]).abs().max() > 0.1

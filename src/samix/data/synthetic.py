@@ -19,7 +19,7 @@ from torch.nn import functional as F
 ROUNDS = 8
 """A chunk shows every class this often; chunks have seeds of their own, so a longer draw starts alike."""
 DISTRACTORS = 5
-TILT = 0.4
+TILT = 0.5
 """Objects lean by at most this angle (radians); a full turn makes the task much slower to learn."""
 
 
@@ -215,7 +215,7 @@ def soften(inside: Tensor, radius: Tensor | float, size: int) -> Tensor:
 def draw_background(dice: Dice, at: Plane, hue: Tensor) -> Tensor:
     """[B, 3, S, S]: two tones in a texture, with blobs, bars and chips, none of them a class."""
     size = at.u.shape[-1]
-    tones = [rgb(hue + dice(-0.08, 0.08), dice(0.2, 0.7), dice(0.12, 0.42)) for _ in range(2)]
+    tones = [rgb(hue + dice(-0.08, 0.08), dice(0.2, 0.7), dice(0.15, 0.7)) for _ in range(2)]
     scene = paint(tones[0].expand(-1, 3, size, size), tones[1], texture(dice, at))
     for _ in range(DISTRACTORS):
         local = Plane(at.u - dice(0.0, 1.0), at.v - dice(0.0, 1.0)).turned(dice(0.0, math.pi))
@@ -225,7 +225,7 @@ def draw_background(dice: Dice, at: Plane, hue: Tensor) -> Tensor:
         chip = torch.minimum(blob, 0.6 * local.v / long)
         bar = torch.minimum(3 - u.abs(), (0.35 - v.abs()) * wide)
         inside = torch.where(kind < 1, blob, torch.where(kind < 2, chip, bar))
-        colour = rgb(dice(0.0, 1.0), dice(0.2, 0.7), dice(0.2, 0.65))
+        colour = rgb(dice(0.0, 1.0), dice(0.2, 0.8), dice(0.2, 0.95))
         scene = paint(scene, colour, soften(inside, long, size) * dice(0.6, 1.0))
     return scene
 
@@ -247,7 +247,7 @@ def draw_object(
     for label in labels.unique().tolist():
         chosen = labels == label
         inside[chosen] = DRAWINGS[SHAPES[label]](Plane(local.u[chosen], local.v[chosen]))
-    saturation, value = dice(0.2, 0.7), dice(0.9, 1.0)
+    saturation, value = dice(0.2, 0.8), dice(0.55, 1.0)
     tones = [rgb(hue + dice(-0.06, 0.06), saturation, value * dice(0.85, 1.0)) for _ in range(2)]
     colour = torch.lerp(tones[0], tones[1], texture(dice, at)[:, None])
     slope = Plane(at.u - 0.5, at.v - 0.5).turned(dice(0.0, 2 * math.pi)).u

@@ -10,19 +10,19 @@ from samix.nn.mixer import MixerConfig
 from samix.recipes.base import Family, row
 
 BASE = Recipe(
-    data=Data(name="synthetic", size=32, train_pictures=120, test_pictures=1200),
+    data=Data(name="synthetic", size=32, train_pictures=480, test_pictures=1200),
     encoder=Network(name="small-resnet", width=8),
-    optimizer=Optimizer(lr=0.1, weight_decay=5e-4, mixer_lr=0.01),
-    epochs=400,
-    batch_size=40,
-    eval_every=20,
-    save_every=20,
+    optimizer=Optimizer(lr=0.1, weight_decay=5e-4, mixer_lr=0.03),
+    epochs=120,
+    batch_size=48,
+    eval_every=10,
+    save_every=10,
 )
 MIXER = MixerConfig(init_std=0.1)
 LEARNED = LearnedMixup(momentum=0.99, momentum_end=0.999, mixer=MIXER)
 
 DEMO = Family(
-    "Embedded shapes, 120 pictures of 32 px, small ResNet, CPU, about a minute a row.",
+    "Embedded shapes, 480 pictures of 32 px, small ResNet, CPU, about a minute a row.",
     {
         "plain": row(BASE, Plain()),
         "mixup": row(BASE, MixUp(alpha=1.0)),
