@@ -13,12 +13,12 @@ from samix.nn.mixer import MixerConfig
 from samix.recipes.base import Family, row
 
 BASE = Recipe(
-    data=Data(name="cifar10", train_pictures=500),
+    data=Data(name="cifar10", train_pictures=250),
     encoder=Network(name="small-resnet", width=16),
-    optimizer=Optimizer(lr=0.1, weight_decay=5e-4, mixer_lr=0.03),
-    epochs=200,
-    batch_size=50,
-    eval_every=50,
+    optimizer=Optimizer(lr=0.05, weight_decay=5e-4, mixer_lr=0.03),
+    epochs=150,
+    batch_size=25,
+    eval_every=150,
     save_every=20,
 )
 MIXER = MixerConfig(init_std=0.1)
@@ -29,7 +29,7 @@ AUTOMIX = AutoMixed(mixer=replace(AutoMixed().mixer, init_std=0.1), momentum=0.9
 SAMIX = row(BASE, LEARNED, clean=1.0)
 
 CIFAR10_SMALL = Family(
-    "CIFAR-10, 500 balanced pictures, full test set, small ResNet of width 16, CPU, minutes a row.",
+    "CIFAR-10, 250 balanced pictures, full test set, small ResNet of width 16, CPU, minutes a row.",
     {
         "plain": row(BASE, Plain()),
         "mixup": row(BASE, MixUp(alpha=1.0)),

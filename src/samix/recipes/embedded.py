@@ -12,14 +12,14 @@ from samix.recipes.base import Family, row
 BASE = Recipe(
     data=Data(name="synthetic", size=32, train_pictures=480, test_pictures=1200),
     encoder=Network(name="small-resnet", width=8),
-    optimizer=Optimizer(lr=0.1, weight_decay=5e-4, mixer_lr=0.03),
+    optimizer=Optimizer(lr=0.1, weight_decay=5e-4, mixer_lr=0.1),
     epochs=120,
     batch_size=48,
     eval_every=10,
     save_every=10,
 )
 MIXER = MixerConfig(init_std=0.1)
-LEARNED = LearnedMixup(momentum=0.99, momentum_end=0.999, mixer=MIXER)
+LEARNED = LearnedMixup(mixer=MIXER, beta=0.5, mask_margin=0.0, momentum=0.99, momentum_end=0.999)
 
 DEMO = Family(
     "Embedded shapes, 480 pictures of 32 px, small ResNet, CPU, about a minute a row.",
