@@ -18,7 +18,7 @@ USAGE = """samix train RECIPE [--mixup NAME] [--out FOLDER] [--seeds N ...] [--f
 examples:
   samix train demo/samix
   samix train cifar10-small --mixup cutmix --seeds 0 1 2
-  samix train cifar100-r18/samix --data.root data --machine.devices 4 --machine.precision bf16-mixed
+  samix train cifar100-r18/samix --data.root data --devices 4 --machine.precision bf16-mixed
   samix train demo/samix --mixup.eta 0.1 --epochs 20 --out runs/eta01"""
 
 
@@ -30,6 +30,9 @@ def run(words: list[str]) -> None:
     parser.add_argument("--mixup", help=f"how images are mixed: {', '.join(POLICIES)}")
     parser.add_argument("--out", type=Path, help="run folder (default: runs/<recipe>/<seed>)")
     parser.add_argument("--seeds", type=int, nargs="+", help="train once per seed, one after another")
+    parser.add_argument(
+        "--devices", type=int, help="train on so many devices (DDP); short for --machine.devices"
+    )
     parser.add_argument("--quiet", action="store_true", help="no progress")
     parser.add_argument("-h", "--help", action="store_true", help="this text and every field of the recipe")
     options, rest = parser.parse_known_args(words)
@@ -37,6 +40,8 @@ def run(words: list[str]) -> None:
         print_help(parser, options.recipe or "demo", options.mixup)
         return
     name, recipe = choose(options)
+    if options.devices is not None:
+        rest = [*rest, "--machine.devices", str(options.devices)]
     recipe = override(recipe, rest)
     for seed in options.seeds or [recipe.seed]:
         folder = options.out or Path("runs") / name
@@ -60,8 +65,9 @@ def train_one(recipe: Recipe, folder: Path, name: str, words: list[str], *, quie
     """One run: trains, draws its samples, says what came out."""
     command = shlex.join(["samix", "train", *words])
     summary = train(recipe, folder, name=name, command=command, quiet=quiet)
-    if (folder / "samples.npz").exists():
-        draw_samples(folder)
+    if not summary:  # not the first of several processes
+        return
+    draw_samples(folder)
     print(
         f"{name} seed {recipe.seed}: top-1 {summary['top1']:.2f} % (median of the last 10 epochs), "
         f"best {summary['best']:.2f}, {summary['seconds']:.0f} s -> {folder}"

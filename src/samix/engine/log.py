@@ -106,6 +106,12 @@ def write_summary(folder: Path, summary: dict[str, Any]) -> None:
     write_text(folder / SUMMARY, json.dumps(summary, indent=2) + "\n")
 
 
+def read_summary(folder: Path) -> dict[str, Any] | None:
+    """The summary of a finished run, None of an unfinished one."""
+    path = folder / SUMMARY
+    return json.loads(path.read_text()) if path.exists() else None
+
+
 def peak_memory_mb() -> float:
     """The most memory so far: of the GPU where there is one, else of this process."""
     if torch.cuda.is_available():

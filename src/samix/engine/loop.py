@@ -22,7 +22,7 @@ from samix.engine.config import Recipe, build_model, to_dict
 from samix.engine.export import export_weights
 from samix.engine.health import MixerWatch, check_finite
 from samix.engine.lock import locked
-from samix.engine.log import Meter, read_metrics, summarize, write_metrics, write_summary
+from samix.engine.log import Meter, read_metrics, read_summary, summarize, write_metrics, write_summary
 from samix.engine.optim import build_optimizer, set_learning_rates
 from samix.engine.progress import Progress
 from samix.engine.resume import resume, snapshot
@@ -36,11 +36,15 @@ Summary = dict[str, Any]
 
 
 def train(recipe: Recipe, folder: Path, *, name: str, command: str = "", quiet: bool = False) -> Summary:
-    """Trains a recipe in a run folder, going on from what the folder already holds."""
+    """Trains a recipe in a run folder, going on from what the folder already holds.
+
+    Returns the summary in the first process, nothing in the others.
+    """
     fabric = make_fabric(recipe)
     fabric.launch()
     if not fabric.is_global_zero:
-        return run(fabric, recipe, folder, name, command, quiet=True)
+        run(fabric, recipe, folder, name, command, quiet=True)
+        return {}
     with locked(folder):
         return run(fabric, recipe, folder, name, command, quiet)
 
@@ -84,6 +88,8 @@ def run(fabric: Fabric, recipe: Recipe, folder: Path, name: str, command: str, q
     loader = make_loader(split.train, train_view(recipe.data), plan, recipe.data.workers)
     batches = prepared(fabric, loader, split, recipe)
     rows = read_metrics(folder, start // plan.steps_per_epoch)
+    if start == plan.total and (finished := read_summary(folder)):
+        return finished
     watch = MixerWatch()
 
     with Progress(recipe, plan.steps_per_epoch, quiet=quiet) as progress:
