@@ -87,7 +87,7 @@ MISTAKES = {
     "train demo --optimizer.lr -1": "optimizer.lr must be positive, got -1.0",
     "train demo --epochs 0": "epochs must be at least 1, got 0",
     "train demo --batch_size 1": "batch_size must be at least 2",
-    "train demo --batch_size 5000": "batch_size 5000 is larger than the 1000 training pictures",
+    "train demo --batch_size 5000": "batch_size 5000 is larger than the",
     "train demo --mixup.eta 2": "mixup.eta must lie in [0, 1], got 2.0",
     "train demo --mixup.mixer.gamma 2": "mixer.gamma must lie in [0, 1], got 2.0",
     "train demo --machine.precision bf16": "unknown machine.precision 'bf16'.",

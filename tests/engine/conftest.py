@@ -93,7 +93,7 @@ def weights() -> Callable[[Path], dict[str, Tensor]]:
 def start() -> Callable[..., subprocess.CompletedProcess]:
     """Runs Python in another process that sees samix and one thread."""
 
-    def run(*words: Any, timeout: float = 150, **variables: Any) -> subprocess.CompletedProcess:
+    def run(*words: Any, timeout: float = 300, **variables: Any) -> subprocess.CompletedProcess:
         known = {"PYTHONPATH": str(SOURCE), "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
         environment = os.environ | known | {name: str(value) for name, value in variables.items()}
         return subprocess.run(

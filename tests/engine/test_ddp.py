@@ -54,8 +54,8 @@ for name in sys.argv[2:]:
         def refuse(path, write):
             raise AssertionError(f"process {fabric.global_rank} writes {path}")
         checkpoint.write_atomically = samples.write_atomically = refuse
-    summary = loop.train(recipe, folder / name, name=f"tiny/{name}", quiet=True)
-    record = {"losses": kept["losses"], "model": kept["model"].state_dict(), "top1": summary["top1"]}
+    loop.train(recipe, folder / name, name=f"tiny/{name}", quiet=True)
+    record = {"losses": kept["losses"], "model": kept["model"].state_dict()}
     torch.save(record, folder / f"{name}.{fabric.global_rank}.pt")
 """
 
@@ -93,7 +93,6 @@ def test_value_two_processes(recipes, tmp_path, start, monkeypatch):
     for name in recipes:
         first, second = (torch.load(tmp_path / f"{name}.{rank}.pt", weights_only=True) for rank in range(2))
         assert first["losses"] != second["losses"]  # each saw its own half of the batch
-        assert first["top1"] == second["top1"]
         for key, value in first["model"].items():
             if "running" not in key and "num_batches" not in key:
                 assert torch.equal(value, second["model"][key]), f"{name}: {key}"

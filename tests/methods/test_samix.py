@@ -125,7 +125,7 @@ def test_value_the_mixer_objective(progress):
         torch.manual_seed(5)
         loss, log = model.mixer_objective(x, y, z, progress)
         torch.manual_seed(5)
-        pairing = draw_pairing(len(x), 2.0)
+        pairing = draw_pairing(len(x), 2.0, per_sample=True)
         mask = model.mixer(z, pairing, (16, 16))
         logits = model.momentum.logits(blend(x, x[pairing.index], mask))
     local, globally = pbce(logits, y, pairing).mean(), mixup_cross_entropy(logits, y, pairing)

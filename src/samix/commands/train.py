@@ -5,6 +5,8 @@ import shlex
 from dataclasses import replace
 from pathlib import Path
 
+from torch import distributed
+
 import samix  # noqa: F401  (prepares torchvision)
 from samix.commands.fields import from_yaml, override, recipe_parser
 from samix.engine.config import POLICIES, Recipe, policy_name
@@ -65,7 +67,7 @@ def train_one(recipe: Recipe, folder: Path, name: str, words: list[str], *, quie
     """One run: trains, draws its samples, says what came out."""
     command = shlex.join(["samix", "train", *words])
     summary = train(recipe, folder, name=name, command=command, quiet=quiet)
-    if not summary:  # not the first of several processes
+    if distributed.is_initialized() and distributed.get_rank() > 0:
         return
     draw_samples(folder)
     print(

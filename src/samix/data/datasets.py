@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from samix.data.folders import read_folder, read_tiny_imagenet
+from samix.data.folders import LazyPictures, read_folder, read_tiny_imagenet
 from samix.data.packs import find_root, read_pack
 from samix.data.synthetic import SHAPES, draw_pictures
 from samix.errors import suggest
@@ -18,6 +18,7 @@ from samix.random import fold
 from samix.typing import Labels
 
 Stats = tuple[tuple[float, float, float], tuple[float, float, float]]
+VIEWS = ("crop-flip", "resized-crop", "none")
 CIFAR_STATS: Stats = ((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010))
 IMAGENET_STATS: Stats = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 
@@ -69,6 +70,12 @@ class Data:
             raise ValueError(f"unknown dataset {suggest(self.name, DATASETS)}")
         if self.size < 8:
             raise ValueError(f"data.size must be at least 8 pixels, got {self.size}.")
+        if self.view not in VIEWS:
+            raise ValueError(f"unknown data.view {suggest(self.view, VIEWS)}")
+        if not 0 < self.min_scale <= 1:
+            raise ValueError(f"data.min_scale must lie in (0, 1], got {self.min_scale}.")
+        if self.workers < 0:
+            raise ValueError(f"data.workers must not be negative, got {self.workers}.")
         for name in ("train_pictures", "test_pictures"):
             value = getattr(self, name)
             if value is not None and value < 1:
@@ -98,9 +105,16 @@ def balanced_subset(images: ImageSet, count: int | None, seed: int, which: str) 
         mine = labels == label
         rank[mine] = torch.arange(int(mine.sum()))
     chosen = order[rank.argsort(stable=True)[:count]]
-    pictures = images.pictures
-    kept = pictures[chosen] if isinstance(pictures, Tensor) else [pictures[int(i)] for i in chosen]
-    return ImageSet(kept, images.labels[chosen], images.classes)
+    return ImageSet(pick(images.pictures, chosen), images.labels[chosen], images.classes)
+
+
+def pick(pictures: Sequence[Tensor] | Tensor, chosen: Tensor) -> Sequence[Tensor] | Tensor:
+    """Some of the pictures; those that are not decoded yet stay so."""
+    if isinstance(pictures, Tensor):
+        return pictures[chosen]
+    if isinstance(pictures, LazyPictures):
+        return LazyPictures([pictures.paths[i] for i in chosen.tolist()])
+    return [pictures[i] for i in chosen.tolist()]
 
 
 def _split(parts: Mapping[str, Any], stats: Stats) -> Split:

@@ -11,7 +11,6 @@ from torch import Tensor
 from torchvision.transforms import InterpolationMode, v2
 
 from samix.data.datasets import Data
-from samix.errors import suggest
 from samix.typing import Images, RawImages
 
 View = Callable[[Sequence[Tensor] | Tensor], Tensor]
@@ -63,7 +62,7 @@ def resized_crop(data: Data) -> View:
     )
 
 
-VIEWS: dict[str, Callable[[Data], View]] = {
+BUILDERS: dict[str, Callable[[Data], View]] = {
     "crop-flip": lambda data: lambda pictures: crop_flip(batch_of(pictures, data.size)),
     "resized-crop": resized_crop,
     "none": lambda data: lambda pictures: batch_of(pictures, data.size),
@@ -72,9 +71,7 @@ VIEWS: dict[str, Callable[[Data], View]] = {
 
 def train_view(data: Data) -> View:
     """The training view that `data.view` names."""
-    if data.view not in VIEWS:
-        raise ValueError(f"unknown view {suggest(data.view, VIEWS)}")
-    return VIEWS[data.view](data)
+    return BUILDERS[data.view](data)
 
 
 def test_view(data: Data) -> View:

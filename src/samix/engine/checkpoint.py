@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor, nn
 
 CHECKPOINT = "last.ckpt"
@@ -39,6 +39,10 @@ def _write_text(path: Path, text: str) -> None:
     path.write_text(text)
 
 
+def _write_bytes(path: Path, data: bytes) -> None:
+    path.write_bytes(data)
+
+
 def save_checkpoint(folder: Path, state: dict[str, Any]) -> None:
     """Everything for exact resume, in one file."""
     write_atomically(folder / CHECKPOINT, lambda temporary: torch.save(state, temporary))
@@ -60,8 +64,8 @@ def load_checkpoint(folder: Path) -> dict[str, Any] | None:
 def save_weights(path: Path, tensors: dict[str, Tensor], metadata: dict[str, Any]) -> None:
     """Weights as safetensors, with a JSON description in the header."""
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
-    header = {"samix": json.dumps(metadata)}
-    write_atomically(path, lambda temporary: save_file(plain, temporary, metadata=header))
+    data = save(plain, metadata={"samix": json.dumps(metadata)})
+    write_atomically(path, lambda temporary: _write_bytes(temporary, data))
 
 
 def prefixed(prefix: str, module: nn.Module) -> dict[str, Tensor]:

@@ -49,6 +49,8 @@ class Network:
             raise ValueError(f"unknown encoder {suggest(self.name, ENCODERS)}")
         if self.width < 1:
             raise ValueError(f"encoder.width must be at least 1, got {self.width}.")
+        if not 0 <= self.drop_path < 1:
+            raise ValueError(f"encoder.drop_path must lie in [0, 1), got {self.drop_path}.")
 
     def build(self) -> Encoder:
         """A fresh encoder."""
@@ -89,6 +91,11 @@ class Optimizer:
         for name in ("lr", "mixer_lr"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"optimizer.{name} must be positive, got {getattr(self, name)}.")
+        for name in ("momentum", "mixer_momentum"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ValueError(f"optimizer.{name} must lie in [0, 1), got {getattr(self, name)}.")
+        if self.clip is not None and self.clip <= 0:
+            raise ValueError(f"optimizer.clip must be positive, or null not to clip; got {self.clip}.")
         for name in ("min_lr", "mixer_min_lr", "weight_decay", "warmup_epochs"):
             if getattr(self, name) < 0:
                 raise ValueError(f"optimizer.{name} must not be negative, got {getattr(self, name)}.")

@@ -2,6 +2,8 @@
 
 import warnings
 
+from torch import nn
+
 from samix.engine.log import Row
 from samix.methods.base import Losses
 
@@ -34,6 +36,16 @@ def check_finite(losses: Losses, step: int, epoch: int) -> None:
         f"Mixer {mixer}, lam {lam}. The last checkpoint is untouched. Try a smaller --optimizer.lr or "
         "--optimizer.mixer_lr, --optimizer.clip 5, or --machine.precision 32-true."
     )
+
+
+def check_weights(model: nn.Module, epoch: int) -> None:
+    """Keeps weights that blew up in an epoch's last step out of the checkpoint."""
+    for name, weight in model.named_parameters():
+        if not weight.isfinite().all():
+            raise NonFiniteLossError(
+                f"{name} is not finite after epoch {epoch}. The last checkpoint is untouched. Try a smaller "
+                "--optimizer.lr or --optimizer.mixer_lr, or --optimizer.clip 5."
+            )
 
 
 class MixerWatch:

@@ -20,7 +20,7 @@ from samix.data.views import train_view
 from samix.engine.checkpoint import save_checkpoint, write_text
 from samix.engine.config import Recipe, build_model, to_dict
 from samix.engine.export import export_weights
-from samix.engine.health import MixerWatch, check_finite
+from samix.engine.health import MixerWatch, check_finite, check_weights
 from samix.engine.lock import locked
 from samix.engine.log import Meter, read_metrics, read_summary, summarize, write_metrics, write_summary
 from samix.engine.optim import build_optimizer, set_learning_rates
@@ -28,7 +28,7 @@ from samix.engine.progress import Progress
 from samix.engine.resume import resume, snapshot
 from samix.engine.samples import measure_following, write_retention, write_samples
 from samix.engine.testing import evaluate, head_scores, prepared
-from samix.methods.base import Losses
+from samix.methods.base import Losses, mean_losses
 from samix.mixups.base import check_labels
 from samix.random import fold
 
@@ -36,15 +36,11 @@ Summary = dict[str, Any]
 
 
 def train(recipe: Recipe, folder: Path, *, name: str, command: str = "", quiet: bool = False) -> Summary:
-    """Trains a recipe in a run folder, going on from what the folder already holds.
-
-    Returns the summary in the first process, nothing in the others.
-    """
+    """Trains a recipe in a run folder, going on from what the folder already holds."""
     fabric = make_fabric(recipe)
     fabric.launch()
     if not fabric.is_global_zero:
-        run(fabric, recipe, folder, name, command, quiet=True)
-        return {}
+        return run(fabric, recipe, folder, name, command, quiet=True)
     with locked(folder):
         return run(fabric, recipe, folder, name, command, quiet)
 
@@ -97,10 +93,11 @@ def run(fabric: Fabric, recipe: Recipe, folder: Path, name: str, command: str, q
             model.train()
             meter, began = Meter(), time.monotonic()
             for step in range(epoch * plan.steps_per_epoch, (epoch + 1) * plan.steps_per_epoch):
-                share = step / plan.total
+                share, batch = step / plan.total, next(batches)
+                # After the batch: a loader that starts anew draws from the same generator.
                 torch.manual_seed(fold(recipe.seed, "step", step, fabric.global_rank))
                 set_learning_rates(optimizer, recipe.optimizer, share, recipe.epochs)
-                losses = train_step(fabric, wrapped, optimizer, next(batches), recipe, share)
+                losses = train_step(fabric, wrapped, optimizer, batch, recipe, share)
                 check_finite(losses, step, epoch + 1)
                 model.after_step(share)
                 meter.add(losses)
@@ -115,6 +112,7 @@ def run(fabric: Fabric, recipe: Recipe, folder: Path, name: str, command: str, q
             if fabric.is_global_zero:
                 write_metrics(folder, rows)
                 if due(epoch + 1, recipe.save_every, recipe.epochs, last=1):
+                    check_weights(model, epoch + 1)
                     save_checkpoint(folder, snapshot(recipe, model, optimizer, step + 1))
 
     summary = summarize(name, recipe, rows, command)
@@ -135,15 +133,18 @@ def train_step(
     """One optimiser step on one batch, in as many parts as the recipe asks."""
     parts = recipe.machine.accumulate
     pieces = list(zip(*(values.chunk(parts) for values in batch), strict=True))
+    weighted = []
     for number, (x, y) in enumerate(pieces, start=1):
         with fabric.no_backward_sync(model, enabled=number < len(pieces)):
             losses: Losses = model(x, y, share)
-            fabric.backward(losses.total * (len(x) / len(batch[0])))
+            weight = len(x) / len(batch[0])
+            fabric.backward(losses.total * weight)
+        weighted.append((losses, weight))
     if recipe.optimizer.clip is not None:
         fabric.clip_gradients(model, optimizer, max_norm=recipe.optimizer.clip)
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)
-    return losses
+    return mean_losses(weighted)
 
 
 def due(epoch: int, every: int, epochs: int, last: int) -> bool:

@@ -109,7 +109,7 @@ def write_retention(folder: Path, recipe: Recipe, model: Any, split: Split, coun
 
     def mix(images: Images, pairing: Pairing) -> Mixed:
         """Mixes images in [0, 1] as the model would mix normalised ones."""
-        x = normalize((images * 255).to(device), split.mean, split.std)
+        x = normalize((images * 255).round().to(device, torch.uint8), split.mean, split.std)
         mixed = mix_images(model, x, Pairing(pairing.lam.to(device), pairing.index.to(device)))
         assert mixed is not None
         return Mixed(images, mixed.mask.cpu(), pairing)

@@ -11,6 +11,7 @@ from samix.data.datasets import Split
 from samix.data.loaders import Batch, TestPlan, make_loader
 from samix.data.views import normalize, test_view
 from samix.engine.config import Recipe
+from samix.engine.health import NonFiniteLossError
 from samix.engine.log import Row
 from samix.evaluate.accuracy import Counts, Score, count, score, total
 
@@ -39,6 +40,11 @@ def evaluate(fabric: Fabric, model: Any, split: Split, recipe: Recipe) -> dict[s
         with fabric.autocast():
             heads = model.heads(images)
         for head, logits in heads.items():
+            if not logits.isfinite().all():
+                raise NonFiniteLossError(
+                    f"the logits of {head} are not finite: the weights have blown up. The last checkpoint is "
+                    "untouched. Try a smaller --optimizer.lr or --optimizer.clip 5."
+                )
             counts.setdefault(head, []).append(count(logits, labels))
     model.train(training)
     return {head: score(summed(fabric, total(parts))) for head, parts in counts.items()}

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple, Protocol
 
+import torch
 from torch import nn
 
 from samix.typing import Images, Labels, Lam, Logits, Scalar
@@ -39,6 +40,16 @@ class Losses(NamedTuple):
     def total(self) -> Scalar:
         """L_theta,omega + L_phi."""
         return self.encoder if self.mixer is None else self.encoder + self.mixer
+
+
+def mean_losses(parts: list[tuple[Losses, float]]) -> Losses:
+    """The losses of a batch that was learned from in weighted parts; lam and log of the last part."""
+    last, _ = parts[-1]
+    if len(parts) == 1:
+        return last
+    encoder = torch.stack([losses.encoder.detach() * weight for losses, weight in parts]).sum()
+    mixed = [losses.mixer.detach() * weight for losses, weight in parts if losses.mixer is not None]
+    return last._replace(encoder=encoder, mixer=torch.stack(mixed).sum() if mixed else None)
 
 
 class Model(Protocol):

@@ -71,6 +71,10 @@ class LearnedMixup:
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"mixup.{name} must lie in [0, 1], got {getattr(self, name)}.")
 
+    def draw(self, batch: int, device: torch.device | None = None) -> Pairing:
+        """Draws who is mixed with whom and how much."""
+        return draw_pairing(batch, self.alpha, per_sample=self.per_sample, device=device)
+
 
 SHARES = (
     "local",
@@ -116,9 +120,7 @@ class SAMix(nn.Module):
             z = self.momentum.maps(x)  # [B, C, h, w] of the clean images
 
         # The encoder learns from fixed masks, Eq. (12).
-        mixed = self.mix(
-            x, z, draw_pairing(len(x), s.alpha, per_sample=s.per_sample, device=x.device), progress
-        )
+        mixed = self.mix(x, z, s.draw(len(x), x.device), progress)
         encoder = self.method.mixed_loss(mixed, x, y)
 
         # The Mixer learns through the frozen momentum copy, Eq. (13).
@@ -144,7 +146,7 @@ class SAMix(nn.Module):
     def mixer_objective(self, x: Images, y: Labels, z: Maps, progress: float) -> tuple[Tensor, MixerLog]:
         """l_+ + eta l_-, Eq. (8), on the momentum copy's logits, plus beta times the mask loss."""
         s = self.settings
-        pairing = draw_pairing(len(x), s.alpha, per_sample=s.per_sample, device=x.device)
+        pairing = s.draw(len(x), x.device)
         mask = self.mixer(z, pairing, (x.shape[-2], x.shape[-1]))
         logits = self.momentum.logits(blend(x, x[pairing.index], mask.to(x)))
         generation = eta_balanced(logits, y, pairing, s.eta, s.local)

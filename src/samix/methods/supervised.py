@@ -2,13 +2,14 @@
 
 from dataclasses import dataclass
 
+import torch
 from torch import nn
 
 from samix.losses import cross_entropy, mixup_cross_entropy, soft_binary_cross_entropy
 from samix.methods.base import Losses
 from samix.mixups.base import Mixed, check_labels, one_hot, smooth
 from samix.nn.encoder import Encoder
-from samix.typing import Images, Labels, Logits, Maps, Scalar
+from samix.typing import Features, Images, Labels, Logits, Maps, Scalar
 
 
 def linear_head(dim: int, classes: int) -> nn.Linear:
@@ -71,33 +72,47 @@ class Supervised(nn.Module):
         """Logits of the head that learns from mixed images."""
         return self.head(self.encoder(x))
 
-    def clean_loss(self, x: Images, y: Labels, head: nn.Module) -> Scalar:
+    def clean_loss(self, logits: Logits, y: Labels) -> Scalar:
         """CE(y_i, p_i), SAMix Eq. (1), or its binary form."""
-        logits, smoothing = head(self.encoder(x)), self.objective.smoothing
+        smoothing = self.objective.smoothing
         if self.objective.binary:
             return soft_binary_cross_entropy(logits, smooth(one_hot(y, self.classes), smoothing))
         return cross_entropy(logits, y, smoothing)
 
+    def mixing_loss(self, logits: Logits, mixed: Mixed, y: Labels) -> Scalar:
+        """Mixup cross-entropy, SAMix Eq. (3), or its binary form."""
+        smoothing = self.objective.smoothing
+        if self.objective.binary:
+            return soft_binary_cross_entropy(logits, mixed.soft_labels(y, self.classes, smoothing))
+        return mixup_cross_entropy(logits, y, mixed.pairing, smoothing)
+
     def mixed_loss(self, mixed: Mixed, x: Images, y: Labels) -> Scalar:
-        """Mixup cross-entropy, SAMix Eq. (3), plus the weighted clean branch on a part of the batch."""
+        """The loss of the mixed batch plus the weighted clean branch, where there is one."""
         self.check(y)
-        objective, logits = self.objective, self.logits(mixed.x)
-        if objective.binary:
-            targets = mixed.soft_labels(y, self.classes, objective.smoothing)
-            loss = soft_binary_cross_entropy(logits, targets)
-        else:
-            loss = mixup_cross_entropy(logits, y, mixed.pairing, objective.smoothing)
-        if objective.clean_weight:
-            count = part_of(len(x), objective.clean_fraction)
-            head = self.head if self.clean_head is None else self.clean_head
-            clean = self.clean_loss(x[:count], y[:count], head)
-            loss = loss + objective.clean_weight * clean
-        return loss
+        weight = self.objective.clean_weight
+        if not weight:
+            return self.mixing_loss(self.logits(mixed.x), mixed, y)
+        features, clean_features = self.both_features(mixed.x, x)
+        loss = self.mixing_loss(self.head(features), mixed, y)
+        head = self.head if self.clean_head is None else self.clean_head
+        return loss + weight * self.clean_loss(head(clean_features), y[: len(clean_features)])
+
+    def both_features(self, x_mix: Images, x: Images) -> tuple[Features, Features]:
+        """Features of the mixed batch and of the clean batch, or of the clean batch's first part.
+
+        A whole clean batch has a pass and batch statistics of its own. A small part would have poor ones, so
+        it joins the mixed batch.
+        """
+        count = part_of(len(x), self.objective.clean_fraction)
+        if count == len(x):
+            return self.encoder(x_mix), self.encoder(x)
+        features = self.encoder(torch.cat([x_mix, x[:count]]))
+        return features[: len(x)], features[len(x) :]
 
     def forward(self, x: Images, y: Labels, progress: float = 0.0) -> Losses:
         """Plain training."""
         self.check(y)
-        return Losses(self.clean_loss(x, y, self.head))
+        return Losses(self.clean_loss(self.logits(x), y))
 
     def check(self, y: Labels) -> None:
         """Refuses labels out of range; on a GPU the look would cost a synchronisation, so not there."""
