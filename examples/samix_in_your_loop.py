@@ -10,7 +10,7 @@ from torch import nn
 
 from samix import Encoder, LearnedMixup, MixerConfig, SAMix, Supervised
 from samix.data.datasets import Data, load_data
-from samix.data.views import crop_flip, normalize
+from samix.data.views import normalize
 
 STEPS = int(sys.argv[1]) if len(sys.argv) > 1 else 150
 torch.manual_seed(0)
@@ -32,7 +32,7 @@ class YourClassifier(nn.Module):
         return self.classify(self.stage3(self.stage2(self.stage1(x))).mean(dim=(2, 3)))
 
 
-data = load_data(Data(train_pictures=1000, test_pictures=600))
+data = load_data(Data(name="digits", size=16, view="none"))
 train, test, classes = data.train, data.test, len(data.train.classes)
 yours = YourClassifier(classes)
 
@@ -45,7 +45,7 @@ groups = [{"params": method.parameters()}, {"params": mixer.parameters(), "lr": 
 optimizer = torch.optim.SGD(groups, lr=0.05, momentum=0.9, weight_decay=5e-4)
 for step in range(STEPS):
     index = torch.randint(len(train.labels), (50,))
-    x, y = normalize(crop_flip(train.pictures[index]), data.mean, data.std), train.labels[index]
+    x, y = normalize(train.pictures[index], data.mean, data.std), train.labels[index]
     losses = model(x, y, progress=step / STEPS)
     optimizer.zero_grad()
     losses.total.backward()
