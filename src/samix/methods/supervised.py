@@ -2,14 +2,13 @@
 
 from dataclasses import dataclass
 
-import torch
 from torch import nn
 
 from samix.losses import cross_entropy, mixup_cross_entropy, soft_binary_cross_entropy
 from samix.methods.base import Losses
 from samix.mixups.base import Mixed, check_labels, one_hot, smooth
 from samix.nn.encoder import Encoder
-from samix.typing import Features, Images, Labels, Logits, Maps, Scalar
+from samix.typing import Images, Labels, Logits, Maps, Scalar
 
 
 def linear_head(dim: int, classes: int) -> nn.Linear:
@@ -89,25 +88,13 @@ class Supervised(nn.Module):
     def mixed_loss(self, mixed: Mixed, x: Images, y: Labels) -> Scalar:
         """The loss of the mixed batch plus the weighted clean branch, where there is one."""
         self.check(y)
-        weight = self.objective.clean_weight
+        loss, weight = self.mixing_loss(self.logits(mixed.x), mixed, y), self.objective.clean_weight
         if not weight:
-            return self.mixing_loss(self.logits(mixed.x), mixed, y)
-        features, clean_features = self.both_features(mixed.x, x)
-        loss = self.mixing_loss(self.head(features), mixed, y)
-        head = self.head if self.clean_head is None else self.clean_head
-        return loss + weight * self.clean_loss(head(clean_features), y[: len(clean_features)])
-
-    def both_features(self, x_mix: Images, x: Images) -> tuple[Features, Features]:
-        """Features of the mixed batch and of the clean batch, or of the clean batch's first part.
-
-        A whole clean batch has a pass and batch statistics of its own. A small part would have poor ones, so
-        it joins the mixed batch.
-        """
+            return loss
+        # A pass of its own: clean and mixed images have different batch statistics.
         count = part_of(len(x), self.objective.clean_fraction)
-        if count == len(x):
-            return self.encoder(x_mix), self.encoder(x)
-        features = self.encoder(torch.cat([x_mix, x[:count]]))
-        return features[: len(x)], features[len(x) :]
+        head = self.head if self.clean_head is None else self.clean_head
+        return loss + weight * self.clean_loss(head(self.encoder(x[:count])), y[:count])
 
     def forward(self, x: Images, y: Labels, progress: float = 0.0) -> Losses:
         """Plain training."""
