@@ -20,12 +20,17 @@ def run(words: list[str]) -> None:
     """Prints top-1, top-5 and ECE of every head."""
     parser = argparse.ArgumentParser(
         prog="samix eval",
+        usage="samix eval RUN [--json] [--field value ...]",
         description="Test a run's last checkpoint on its test pictures. Fields of the recipe may be "
         "overridden, for example --data.root or --machine.devices.",
     )
-    parser.add_argument("run", type=Path, help="run folder")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
-    options, rest = parser.parse_known_args(words)
+    # Taken off first: argparse would mistake the value of an unknown field for it.
+    named = bool(words) and not words[0].startswith("-")
+    options, rest = parser.parse_known_args(words[1:] if named else words)
+    if not named:
+        raise ValueError("name a run folder first: samix eval RUN [--field value ...].")
+    options.run = Path(words[0])
     recipe = override(from_yaml(options.run / "config.yaml"), rest)
     found = load_checkpoint(options.run)
     if found is None:

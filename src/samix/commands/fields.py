@@ -45,11 +45,12 @@ def from_yaml(path: Path) -> Recipe:
         raise FileNotFoundError(f"{path} does not exist. Expected a YAML file such as a run's config.yaml.")
     try:
         values = yaml.safe_load(path.read_text()) or {}
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is not YAML: {error}") from error
     if not isinstance(values, dict):
         raise ValueError(f"{path} must hold fields of a recipe, got {type(values).__name__}.")
-    mixup = dict(values.pop("mixup", None) or {})
+    mixup = values.pop("mixup", None) or {}
+    mixup = {"name": mixup} if isinstance(mixup, str) else dict(mixup)
     name = mixup.pop("name", "plain")
     if name not in POLICIES:
         raise ValueError(f"{path}: unknown mixup {suggest(name, POLICIES)}")

@@ -17,6 +17,8 @@ from samix.report import draw_samples
 USAGE = """samix train RECIPE [--mixup NAME] [--out FOLDER] [--seeds N ...] [--field value ...]
        samix train --config FILE ...
 
+RECIPE is a family or family/row; `samix recipes` lists them.
+
 examples:
   samix train demo/samix
   samix train cifar10-small --mixup cutmix --seeds 0 1 2
@@ -27,7 +29,6 @@ examples:
 def run(words: list[str]) -> None:
     """Trains one recipe, for one seed or several."""
     parser = argparse.ArgumentParser(prog="samix train", usage=USAGE, add_help=False, allow_abbrev=False)
-    parser.add_argument("recipe", nargs="?", help="family or family/row; `samix recipes` lists them")
     parser.add_argument("--config", type=Path, help="a YAML file instead of a recipe's name")
     parser.add_argument("--mixup", help=f"how images are mixed: {', '.join(POLICIES)}")
     parser.add_argument("--out", type=Path, help="run folder (default: runs/<recipe>/<seed>)")
@@ -37,7 +38,10 @@ def run(words: list[str]) -> None:
     )
     parser.add_argument("--quiet", action="store_true", help="no progress")
     parser.add_argument("-h", "--help", action="store_true", help="this text and every field of the recipe")
-    options, rest = parser.parse_known_args(words)
+    # Taken off first: argparse would mistake the value of an unknown field for it.
+    named = bool(words) and not words[0].startswith("-")
+    options, rest = parser.parse_known_args(words[1:] if named else words)
+    options.recipe = words[0] if named else None
     if options.help:
         print_help(parser, options.recipe or "demo", options.mixup)
         return

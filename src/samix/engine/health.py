@@ -49,7 +49,7 @@ def check_weights(model: nn.Module, epoch: int) -> None:
 
 
 class MixerWatch:
-    """Warns once per run when a Mixer has collapsed or does not follow lam."""
+    """Warns when, for some epochs in a row, a Mixer has collapsed or does not follow lam."""
 
     def __init__(self, patience: int = 5) -> None:
         self.patience = patience
