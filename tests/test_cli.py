@@ -96,7 +96,7 @@ MISTAKES = {
     "train demo --data.name folder": "needs --data.root",
     "train demo --data.name folder --data.root nowhere": "nowhere is not a folder",
     "train cifar100-r18": "dataset 'cifar100' not found: looked for cifar100.npz or cifar-100-python in",
-    "eval": "the following arguments are required: run",
+    "eval": "name a run folder first",
     "eval nowhere": "nowhere",
     "show": "name a run folder or --images A B",
     "show nowhere": "nowhere has no samples.npz",

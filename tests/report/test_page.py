@@ -134,3 +134,11 @@ def test_chance_is_named_with_one_seed_only(write_run):
 def test_error_without_runs(tmp_path):
     with pytest.raises(ValueError, match="at least one run"):
         write_page([], tmp_path / "report.html")
+
+
+def test_page_says_who_has_a_clean_branch(write_run):
+    mixup, samix = write_run("demo/mixup", "mixup"), write_run("demo/samix", clean_weight=1.0)
+    assert "<b>samix</b> also learns from the pictures as they are" in page(
+        [read_run(mixup), read_run(samix)]
+    )
+    assert "clean branch" not in page([read_run(mixup)])

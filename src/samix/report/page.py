@@ -113,12 +113,27 @@ def introduction(groups: Sequence[Group]) -> str:
     if len(setups) > 1:
         opening = "These runs differ in more than the way they mix pictures; their settings are at the end."
     elif len(groups) > 1:
-        opening = "Every row trains the same network on the same pictures; only how they are mixed differs."
+        opening = "Every row trains the same network on the same pictures; they differ in how they mix."
     else:
         opening = "One way to train a network on mixed pictures."
     used = [mixup for mixup in WORDS if any(group.mixup == mixup for group in groups)]
     known = "; ".join(f"<b>{mixup}</b> {WORDS[mixup]}" for mixup in used)
-    return f"{opening} {known}." if known else opening
+    return " ".join(part for part in (opening, f"{known}." if known else "", clean_branches(groups)) if part)
+
+
+def clean_branches(groups: Sequence[Group]) -> str:
+    """Says which methods also learn from the clean pictures, where not all do: that helps by itself."""
+    with_branch = [group.method for group in groups if has_clean_branch(group)]
+    if not with_branch or len(with_branch) == len(groups):
+        return ""
+    names = ", ".join(f"<b>{escape(name)}</b>" for name in with_branch)
+    return f"In every step {names} also learns from the pictures as they are (a clean branch)."
+
+
+def has_clean_branch(group: Group) -> bool:
+    """Whether a mixing method of this group has a weighted clean branch."""
+    objective = group.runs[0].config.get("objective") or {}
+    return group.mixup != "plain" and bool(objective.get("clean_weight"))
 
 
 def verdict(lines: Sequence[Line]) -> str:
