@@ -21,8 +21,8 @@ def run(words: list[str]) -> None:
     parser = argparse.ArgumentParser(
         prog="samix eval",
         usage="samix eval RUN [--json] [--field value ...]",
-        description="Test the last checkpoint of a run folder on its test pictures. Fields of the recipe may be "
-        "overridden, for example --data.root or --machine.devices.",
+        description="Test the last checkpoint of a run folder on its test pictures. Fields of the recipe may "
+        "be overridden, for example --data.root or --machine.devices.",
     )
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     # Taken off first: argparse would mistake the value of an unknown field for it.
