@@ -81,6 +81,7 @@ def write_table(path: Path, suite: str, folders: Iterable[Path]) -> None:
         summary = json.loads((folder / "summary.json").read_text())
         values = summary | {"suite": suite, "method": summary["recipe"].split("/")[1]}
         lines.append(row_text(values))
+    path.parent.mkdir(exist_ok=True)
     write_text(path, "\n".join(lines) + "\n")
     print(f"{len(lines) - 1} runs -> {path}")
 

@@ -26,7 +26,7 @@ def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
         temporary.unlink(missing_ok=True)
         raise OSError(
             f"could not write {path}: {error}. The previous file, if any, is untouched. "
-            "Free some disk space and start the same command again: it resumes."
+            "Check free space and permissions, then start the same command again: it resumes."
         ) from error
 
 
