@@ -3,7 +3,7 @@
 B batch, H W image size, C h w channels and size of a layer's map, K classes, D feature width.
 """
 
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor
@@ -22,3 +22,12 @@ Features: TypeAlias = Float[Tensor, "B D"]
 Attention: TypeAlias = Float[Tensor, "B n n"]
 Scalar: TypeAlias = Float[Tensor, ""]
 PerSample: TypeAlias = Float[Tensor, "B"]
+AttentionMap: TypeAlias = Float[Tensor, "B h w"]
+Saliency: TypeAlias = Float[Tensor, "B H W"]
+
+
+class Stats(NamedTuple):
+    """How images were normalised: (pixels - mean) / std, per channel."""
+
+    mean: tuple[float, float, float]
+    std: tuple[float, float, float]

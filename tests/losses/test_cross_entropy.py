@@ -8,7 +8,8 @@ from torch.nn import functional as F
 
 from samix.losses import cross_entropy, mixup_cross_entropy, soft_binary_cross_entropy
 from samix.losses.cross_entropy import mixup_cross_entropy_per_sample
-from samix.mixups.base import Mixed, one_hot
+from samix.mixups.labels import one_hot
+from samix.mixups.mixed import Mixed
 from samix.pairing import Pairing
 
 CLASSES = 5

@@ -27,7 +27,9 @@ def test_value_the_loss_of_one_draw(policy):
     losses = model(x, Y, 0.3)
     torch.manual_seed(1)
     mixed = policy(x, policy.draw(5))
-    torch.testing.assert_close(losses.total, model.method.mixed_loss(mixed, x, Y))
+    torch.testing.assert_close(
+        losses.total, model.method.mixed_loss(model.method.logits(mixed.x), mixed, x, Y)
+    )
     torch.testing.assert_close(losses.lam, mixed.pairing.lam)
     assert losses.mixer is None and losses.log is None
 

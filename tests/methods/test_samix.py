@@ -7,7 +7,7 @@ from torch import Tensor, nn
 from samix.losses import mask_loss, mixup_cross_entropy, pbce
 from samix.methods.samix import AutoMixed, LearnedMixup, SAMix, bernoulli
 from samix.methods.supervised import Objective, Supervised, linear_head
-from samix.mixups.base import blend
+from samix.mixups.mixed import blend
 from samix.nn.encoder import build_encoder
 from samix.nn.mixer import MixerConfig
 from samix.pairing import Pairing, draw_pairing

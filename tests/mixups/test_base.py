@@ -4,7 +4,9 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from samix.mixups.base import Mixed, Mixup, blend, check_labels, one_hot
+from samix.mixups.base import Mixup
+from samix.mixups.labels import check_labels, one_hot
+from samix.mixups.mixed import Mixed, blend
 from samix.pairing import Pairing
 
 LABELS = torch.tensor([0, 3, 1, 3])

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from samix.mixups import MIXUPS, Mixup
+from samix.mixups import MIXUPS, Mixed, Mixup
 from samix.pairing import Pairing
 
 SIZES = [(8, 8), (12, 20), (32, 32)]
@@ -12,6 +12,16 @@ SIZES = [(8, 8), (12, 20), (32, 32)]
 @pytest.fixture(params=MIXUPS.values(), ids=MIXUPS.keys())
 def policy(request) -> Mixup:
     return request.param()
+
+
+@pytest.fixture
+def mix(policy, hints_for):
+    """The policy with the hints that a method would supply."""
+
+    def call(x: torch.Tensor, pairing: Pairing, generator: torch.Generator | None = None) -> Mixed:
+        return policy(x, pairing, hints_for(x), generator)
+
+    return call
 
 
 def images(batch: int, size: tuple[int, int] = (12, 20), dtype: torch.dtype = torch.float32) -> torch.Tensor:
@@ -29,62 +39,62 @@ def lams(batch: int, per_sample: bool) -> torch.Tensor:
 @pytest.mark.parametrize("per_sample", [False, True])
 @pytest.mark.parametrize("batch", [1, 2, 3, 7])
 @pytest.mark.parametrize("size", SIZES)
-def test_shape(policy, batch, size, per_sample):
+def test_shape(mix, batch, size, per_sample):
     x, lam = images(batch, size), lams(batch, per_sample)
-    mixed = policy(x, Pairing(lam, ring(batch)))
+    mixed = mix(x, Pairing(lam, ring(batch)))
     assert mixed.x.shape == x.shape and mixed.x.isfinite().all()
     assert mixed.mask.shape[1:] == (1, *size) and len(mixed.mask) in (1, batch)
     assert mixed.pairing.lam.shape in {(1,), (batch,)}
     assert torch.equal(mixed.pairing.index, ring(batch))
 
 
-def test_shape_per_sample_lam_gives_a_mask_per_sample(policy):
-    mixed = policy(images(5), Pairing(lams(5, True), ring(5)))
+def test_shape_per_sample_lam_gives_a_mask_per_sample(mix):
+    mixed = mix(images(5), Pairing(lams(5, True), ring(5)))
     assert len(mixed.mask) == 5 and mixed.pairing.lam.shape == (5,)
     assert len(mixed.pairing.lam.unique()) > 1
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
-def test_shape_the_images_keep_their_dtype(policy, dtype):
+def test_shape_the_images_keep_their_dtype(mix, dtype):
     x = images(4, dtype=dtype)
-    mixed = policy(x, Pairing(lams(4, True), ring(4)))
+    mixed = mix(x, Pairing(lams(4, True), ring(4)))
     assert mixed.x.dtype == dtype and mixed.mask.dtype == dtype
     assert mixed.pairing.lam.dtype == torch.float32
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
 @pytest.mark.parametrize("per_sample", [False, True])
-def test_invariant_lam_one_keeps_the_first_image(policy, dtype, per_sample):
+def test_invariant_lam_one_keeps_the_first_image(mix, dtype, per_sample):
     x = images(4, dtype=dtype)
-    mixed = policy(x, Pairing(torch.ones(4 if per_sample else 1), ring(4)))
+    mixed = mix(x, Pairing(torch.ones(4 if per_sample else 1), ring(4)))
     assert torch.equal(mixed.x, x)
     assert (mixed.pairing.lam == 1).all()
 
 
-def test_invariant_the_mask_lies_in_the_unit_interval(policy):
+def test_invariant_the_mask_lies_in_the_unit_interval(mix):
     for lam in torch.linspace(0, 1, 9):
-        mask = policy(images(3), Pairing(lam[None], ring(3))).mask
+        mask = mix(images(3), Pairing(lam[None], ring(3))).mask
         assert mask.min() >= 0 and mask.max() <= 1
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
-def test_invariant_the_label_weight_is_the_mean_of_the_mask(policy, dtype):
-    mixed = policy(images(6, dtype=dtype), Pairing(lams(6, True), ring(6)))
+def test_invariant_the_label_weight_is_the_mean_of_the_mask(mix, dtype):
+    mixed = mix(images(6, dtype=dtype), Pairing(lams(6, True), ring(6)))
     for mask, weight in zip(mixed.mask, mixed.pairing.lam, strict=True):
         assert float(weight) == pytest.approx(float(mask.double().mean()), abs=1e-6)
 
 
-def test_invariant_the_image_is_the_blend_of_the_pair(policy):
+def test_invariant_the_image_is_the_blend_of_the_pair(mix):
     x, index = images(5), ring(5)
-    mixed = policy(x, Pairing(lams(5, True), index))
+    mixed = mix(x, Pairing(lams(5, True), index))
     for i in range(5):
         expected = mixed.mask[i] * x[i] + (1 - mixed.mask[i]) * x[index[i]]
         torch.testing.assert_close(mixed.x[i], expected)
 
 
 @pytest.mark.parametrize("per_sample", [False, True])
-def test_invariant_soft_labels_sum_to_one(policy, per_sample):
-    mixed = policy(images(6), Pairing(lams(6, per_sample), ring(6)))
+def test_invariant_soft_labels_sum_to_one(mix, per_sample):
+    mixed = mix(images(6), Pairing(lams(6, per_sample), ring(6)))
     for smoothing in (0.0, 0.1):
         rows = mixed.soft_labels(torch.tensor([0, 1, 2, 2, 4, 3]), 5, smoothing)
         torch.testing.assert_close(rows.sum(dim=1), torch.ones(6))
@@ -93,29 +103,29 @@ def test_invariant_soft_labels_sum_to_one(policy, per_sample):
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("lam", [0.0, 0.2, 0.5, 0.9, 1.0])
-def test_invariant_white_with_black_shows_lam(policy, size, lam):
+def test_invariant_white_with_black_shows_lam(mix, size, lam):
     white, black = torch.ones(3, *size), torch.zeros(3, *size)
-    mixed = policy(torch.stack([white, black]), Pairing(torch.tensor([lam]), torch.tensor([1, 0])))
+    mixed = mix(torch.stack([white, black]), Pairing(torch.tensor([lam]), torch.tensor([1, 0])))
     weight, tolerance = float(mixed.pairing.lam[0]), 1 / (size[0] * size[1])
     assert float(mixed.x[0].mean()) == pytest.approx(weight, abs=tolerance)
     assert float(mixed.x[1].mean()) == pytest.approx(1 - weight, abs=tolerance)
 
 
-def test_invariant_nothing_is_changed_in_place(policy):
+def test_invariant_nothing_is_changed_in_place(mix):
     x, pairing = images(5), Pairing(lams(5, True), ring(5))
     copies = x.clone(), pairing.lam.clone(), pairing.index.clone()
-    mixed = policy(x, pairing)
+    mixed = mix(x, pairing)
     assert mixed.x.data_ptr() != x.data_ptr()
     for tensor, copy in zip((x, pairing.lam, pairing.index), copies, strict=True):
         assert tensor._version == 0 and torch.equal(tensor, copy)
 
 
-def test_invariant_a_seed_fixes_the_result(policy):
+def test_invariant_a_seed_fixes_the_result(mix, policy):
     x = images(5)
 
     def run(seed: int) -> torch.Tensor:
         draw = torch.Generator().manual_seed(seed)
-        return policy(x, policy.draw(5, draw), draw).x
+        return mix(x, policy.draw(5, draw), draw).x
 
     before = torch.get_rng_state()
     assert torch.equal(run(1), run(1))
@@ -123,10 +133,10 @@ def test_invariant_a_seed_fixes_the_result(policy):
     assert torch.equal(before, torch.get_rng_state()), "the generator was passed but not used"
 
 
-def test_gradient_reaches_both_images_by_their_weights(policy):
+def test_gradient_reaches_both_images_by_their_weights(mix):
     x = images(3).requires_grad_()
     index = ring(3)
-    mixed = policy(x, Pairing(lams(3, True), index))
+    mixed = mix(x, Pairing(lams(3, True), index))
     (grad,) = torch.autograd.grad(mixed.x.sum(), x)
     expected = torch.zeros_like(x)
     for i in range(3):

@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from samix.nn.encoder import ENCODERS, Encoder, as_map, build_encoder, find_layer, read_layer
+from samix.hooks import find_layer, read_layer
+from samix.nn.encoder import ENCODERS, Encoder, as_map, build_encoder
 
 # name: (image side, channels and side of the layer's map, width of the features), RECIPES 2
 EXPECTED = {

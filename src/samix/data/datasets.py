@@ -15,12 +15,11 @@ from samix.data.packs import find_root, read_pack
 from samix.data.synthetic import SHAPES, draw_pictures
 from samix.errors import suggest
 from samix.random import fold
-from samix.typing import Labels
+from samix.typing import Labels, Stats
 
-Stats = tuple[tuple[float, float, float], tuple[float, float, float]]
 VIEWS = ("crop-flip", "resized-crop", "none")
-CIFAR_STATS: Stats = ((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010))
-IMAGENET_STATS: Stats = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
+CIFAR_STATS = Stats((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010))
+IMAGENET_STATS = Stats((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 
 
 class ImageSet(NamedTuple):
@@ -38,6 +37,11 @@ class Split(NamedTuple):
     test: ImageSet
     mean: tuple[float, float, float]
     std: tuple[float, float, float]
+
+    @property
+    def stats(self) -> Stats:
+        """How its images are normalised."""
+        return Stats(self.mean, self.std)
 
 
 @dataclass(frozen=True, kw_only=True)

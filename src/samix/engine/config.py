@@ -16,6 +16,7 @@ from samix.methods.samix import AutoMixed, LearnedMixup, SAMix
 from samix.methods.supervised import Objective, Supervised, linear_head
 from samix.mixups import MIXUPS, Mixup
 from samix.nn.encoder import ENCODERS, Encoder, build_encoder
+from samix.typing import Stats
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -185,8 +186,8 @@ def to_dict(recipe: Recipe) -> dict[str, Any]:
     return values
 
 
-def build_model(recipe: Recipe, classes: int) -> Supervised | Mixing | SAMix:
-    """The model that a recipe describes."""
+def build_model(recipe: Recipe, classes: int, stats: Stats | None = None) -> Supervised | Mixing | SAMix:
+    """The model that a recipe describes; `stats` tells policies how its images are normalised."""
     encoder = recipe.encoder.build()
     channels, dim = encoder.probe(recipe.data.size)
     branch = recipe.objective.clean_weight > 0 and not isinstance(recipe.mixup, Plain)
@@ -199,7 +200,7 @@ def build_model(recipe: Recipe, classes: int) -> Supervised | Mixing | SAMix:
     if isinstance(recipe.mixup, LearnedMixup):
         return SAMix(method, recipe.mixup.mixer.build(channels), recipe.mixup)
     if isinstance(recipe.mixup, Mixup):
-        return Mixing(method, recipe.mixup)
+        return Mixing(method, recipe.mixup, stats)
     return method
 
 

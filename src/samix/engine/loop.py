@@ -29,7 +29,7 @@ from samix.engine.resume import resume, snapshot
 from samix.engine.samples import measure_following, write_retention, write_samples
 from samix.engine.testing import evaluate, head_scores, prepared
 from samix.methods.base import Losses, mean_losses
-from samix.mixups.base import check_labels
+from samix.mixups.labels import check_labels
 from samix.random import fold
 
 Summary = dict[str, Any]
@@ -68,7 +68,7 @@ def run(fabric: Fabric, recipe: Recipe, folder: Path, name: str, command: str, q
     check_labels(split.train.labels, len(split.train.classes))
     torch.manual_seed(fold(recipe.seed, "weights"))
     layout = torch.channels_last if recipe.machine.channels_last else torch.contiguous_format
-    model = build_model(recipe, len(split.train.classes)).to(memory_format=layout)  # type: ignore[call-overload]
+    model = build_model(recipe, len(split.train.classes), split.stats).to(memory_format=layout)  # type: ignore[call-overload]
     optimizer = build_optimizer(model.parameter_groups(), recipe.optimizer)
     start = resume(recipe, folder, model, optimizer)
     if fabric.is_global_zero:

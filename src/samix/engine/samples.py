@@ -18,7 +18,7 @@ from samix.evaluate.following import Following, follow_lam
 from samix.evaluate.retention import retention_sweep
 from samix.methods.mixing import Mixing
 from samix.methods.samix import SAMix
-from samix.mixups.base import Mixed
+from samix.mixups.mixed import Mixed
 from samix.pairing import Pairing
 from samix.random import fold, seeded
 from samix.typing import Images

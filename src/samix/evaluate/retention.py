@@ -17,7 +17,7 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from samix.data.synthetic import Pictures
-from samix.mixups.base import Mixed
+from samix.mixups.mixed import Mixed
 from samix.pairing import Pairing, draw_derangement
 from samix.typing import Images, Mask, PerSample
 

@@ -3,22 +3,37 @@
 from torch import nn
 
 from samix.methods.base import Losses
+from samix.methods.hints import Supplier, still
 from samix.methods.supervised import Supervised
 from samix.mixups.base import Mixup
-from samix.typing import Images, Labels, Logits
+from samix.typing import Images, Labels, Logits, Maps, Stats
 
 
 class Mixing(nn.Module):
-    """`policy` decides how images are mixed, `method` what is learned from them."""
+    """`policy` decides how images are mixed, `method` what is learned from them.
 
-    def __init__(self, method: Supervised, policy: Mixup) -> None:
+    `stats` tells how the images were normalised, for policies that look at pixels.
+    """
+
+    def __init__(self, method: Supervised, policy: Mixup, stats: Stats | None = None) -> None:
         super().__init__()
-        self.method, self.policy = method, policy
+        self.method, self.policy, self.stats = method, policy, stats
+
+    @property
+    def supplier(self) -> Supplier:
+        """What the policy may ask for, taken from the network that is being trained."""
+
+        def maps(x: Images) -> Maps:
+            return still(self.method.encoder, lambda encoder: encoder.maps(x))  # type: ignore[operator]
+
+        return Supplier(self.method.classifier, maps, stats=self.stats)
 
     def forward(self, x: Images, y: Labels, progress: float = 0.0) -> Losses:
         """The method's loss on one draw of the policy."""
-        mixed = self.policy(x, self.policy.draw(len(x), device=x.device))
-        return Losses(self.method.mixed_loss(mixed, x, y), lam=mixed.pairing.lam)
+        pairing = self.policy.draw(len(x), device=x.device)
+        hints = self.supplier(self.policy.needs, x, y)
+        logits, mixed = self.policy.run(self.method.classifier, x, pairing, hints)
+        return Losses(self.method.mixed_loss(logits, mixed, x, y), lam=mixed.pairing.lam)
 
     def after_step(self, progress: float) -> None:
         """Hand-made policies keep no state."""

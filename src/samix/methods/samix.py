@@ -15,7 +15,7 @@ from samix.losses import EtaBalanced, eta_balanced, mask_loss
 from samix.methods.base import Losses, MixerLog
 from samix.methods.supervised import Supervised, part_of
 from samix.mixups.adjust import adjust_mask
-from samix.mixups.base import Mixed, blend
+from samix.mixups.mixed import Mixed, blend
 from samix.mixups.mixup import constant_mask
 from samix.nn.mixer import Mixer, MixerConfig
 from samix.nn.momentum import momentum_copy, momentum_update
@@ -121,7 +121,7 @@ class SAMix(nn.Module):
 
         # The encoder learns from fixed masks, Eq. (12).
         mixed = self.mix(x, z, s.draw(len(x), x.device), progress)
-        encoder = self.method.mixed_loss(mixed, x, y)
+        encoder = self.method.mixed_loss(self.method.logits(mixed.x), mixed, x, y)
 
         # The Mixer learns through the frozen momentum copy, Eq. (13).
         count = part_of(len(x), s.mixer_fraction)

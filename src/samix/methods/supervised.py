@@ -6,7 +6,8 @@ from torch import nn
 
 from samix.losses import cross_entropy, mixup_cross_entropy, soft_binary_cross_entropy
 from samix.methods.base import Losses
-from samix.mixups.base import Mixed, check_labels, one_hot, smooth
+from samix.mixups.labels import check_labels, one_hot, smooth
+from samix.mixups.mixed import Mixed
 from samix.nn.encoder import Encoder
 from samix.typing import Images, Labels, Logits, Maps, Scalar
 
@@ -71,6 +72,11 @@ class Supervised(nn.Module):
         """Logits of the head that learns from mixed images."""
         return self.head(self.encoder(x))
 
+    @property
+    def classifier(self) -> nn.Module:
+        """Encoder and mixed head as one network, for policies that mix inside it."""
+        return nn.Sequential(self.encoder, self.head)
+
     def clean_loss(self, logits: Logits, y: Labels) -> Scalar:
         """CE(y_i, p_i), SAMix Eq. (1), or its binary form."""
         smoothing = self.objective.smoothing
@@ -83,12 +89,14 @@ class Supervised(nn.Module):
         smoothing = self.objective.smoothing
         if self.objective.binary:
             return soft_binary_cross_entropy(logits, mixed.soft_labels(y, self.classes, smoothing))
+        if mixed.parents is not None:
+            return cross_entropy(logits, mixed.soft_labels(y, self.classes, smoothing))
         return mixup_cross_entropy(logits, y, mixed.pairing, smoothing)
 
-    def mixed_loss(self, mixed: Mixed, x: Images, y: Labels) -> Scalar:
-        """The loss of the mixed batch plus the weighted clean branch, where there is one."""
+    def mixed_loss(self, logits: Logits, mixed: Mixed, x: Images, y: Labels) -> Scalar:
+        """The loss of the mixed batch's logits plus the weighted clean branch, where there is one."""
         self.check(y)
-        loss, weight = self.mixing_loss(self.logits(mixed.x), mixed, y), self.objective.clean_weight
+        loss, weight = self.mixing_loss(logits, mixed, y), self.objective.clean_weight
         if not weight:
             return loss
         # A pass of its own: clean and mixed images have different batch statistics.

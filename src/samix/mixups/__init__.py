@@ -3,8 +3,9 @@
 A name in this table is known to the command line, the invariant tests, the benchmarks and the report.
 """
 
-from samix.mixups.base import Mixed, Mixup, blend
+from samix.mixups.base import Hints, Mixup
 from samix.mixups.cutmix import CutMix
+from samix.mixups.mixed import Mixed, Parents, blend
 from samix.mixups.mixup import MixUp
 
 MIXUPS: dict[str, type[Mixup]] = {
@@ -12,4 +13,4 @@ MIXUPS: dict[str, type[Mixup]] = {
     "cutmix": CutMix,
 }
 
-__all__ = ["MIXUPS", "CutMix", "MixUp", "Mixed", "Mixup", "blend"]
+__all__ = ["MIXUPS", "CutMix", "Hints", "MixUp", "Mixed", "Mixup", "Parents", "blend"]

@@ -9,7 +9,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from samix.mixups.base import Mixup
+from samix.mixups.base import Hints, Mixup
+from samix.pairing import Pairing
 from samix.typing import Images, Lam, Mask
 
 
@@ -35,6 +36,6 @@ def cutmix_mask(size: tuple[int, int], lam: Lam, generator: torch.Generator | No
 class CutMix(Mixup):
     """A box of the partner replaces a box of the first image."""
 
-    def mask(self, x: Images, lam: Lam, generator: torch.Generator | None = None) -> Mask:
+    def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: torch.Generator | None) -> Mask:
         """One box per lam, on the device and in the dtype of the images."""
-        return cutmix_mask((x.shape[-2], x.shape[-1]), lam, generator).to(x)
+        return cutmix_mask((x.shape[-2], x.shape[-1]), pairing.lam, generator).to(x)

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import torch
 
-from samix.mixups.base import Mixup
-from samix.pairing import as_image_weight
+from samix.mixups.base import Hints, Mixup
+from samix.pairing import Pairing, as_image_weight
 from samix.typing import Images, Lam, Mask
 
 
@@ -18,6 +18,6 @@ def constant_mask(size: tuple[int, int], lam: Lam) -> Mask:
 class MixUp(Mixup):
     """Linear interpolation of whole images."""
 
-    def mask(self, x: Images, lam: Lam, generator: torch.Generator | None = None) -> Mask:
+    def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: torch.Generator | None) -> Mask:
         """The constant mask lam; no randomness of its own."""
-        return constant_mask((x.shape[-2], x.shape[-1]), lam.to(x))
+        return constant_mask((x.shape[-2], x.shape[-1]), pairing.lam.to(x))

@@ -1,7 +1,6 @@
 """Encoders: one door to every network, and the map of its layer l that the Mixer reads.
 
-`read_layer` stops the network right behind the named layer, so the Mixer's features never pay for
-the stages above it; it works for any `nn.Module`, a user's own as well as timm's.
+The pass stops right behind the named layer, so the Mixer's features never pay for the stages above it.
 """
 
 from collections.abc import Callable
@@ -13,39 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from samix.errors import suggest
+from samix.hooks import find_layer, read_layer
 from samix.nn.resnet import WideResNet, small_resnet, with_cifar_stem
 from samix.typing import Features, Images, Maps
-
-
-class _Reached(Exception):
-    """Carries a layer's output out of a forward pass that need not go on."""
-
-    def __init__(self, output: Tensor) -> None:
-        self.output = output
-
-
-def read_layer(network: nn.Module, layer: str, x: Images) -> Tensor:
-    """The output of the named submodule; the rest of the network is not run."""
-
-    def stop(module: nn.Module, inputs: Any, output: Tensor) -> None:
-        raise _Reached(output)
-
-    handle = find_layer(network, layer).register_forward_hook(stop)
-    try:
-        network(x)
-    except _Reached as reached:
-        return reached.output
-    finally:
-        handle.remove()
-    raise RuntimeError(f"layer '{layer}' was not run by the network's forward pass.")
-
-
-def find_layer(network: nn.Module, layer: str) -> nn.Module:
-    """The submodule of that name, or an error that lists what is there."""
-    names = {name for name, _ in network.named_modules() if name}
-    if layer not in names:
-        raise ValueError(f"the network has no layer {suggest(layer, sorted(names))}")
-    return network.get_submodule(layer)
 
 
 def as_map(output: Tensor, *, channels_last: bool = False, prefix_tokens: int = 0) -> Maps:

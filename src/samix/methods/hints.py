@@ -1,0 +1,102 @@
+"""Supplies what a policy declares in `needs`: once per batch, and only that."""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from samix.attention import class_attention
+from samix.mixups.base import Hints
+from samix.typing import Images, Maps, Saliency, Stats
+
+
+class Supplier(NamedTuple):
+    """Where each hint comes from; `None` where nothing can supply it."""
+
+    network: nn.Module | None = None
+    """Images -> logits; gives saliency and attention, and stands in for a missing teacher."""
+    maps: Callable[[Images], Maps] | None = None
+    """Images -> the feature maps that AttentiveMix reads."""
+    teacher: nn.Module | None = None
+    """A frozen classifier."""
+    stats: Stats | None = None
+    """How the images were normalised; None: they are in [0, 1] already."""
+
+    def __call__(self, needs: Sequence[str], x: Images, y: Tensor) -> Hints:
+        """The hints of these names for one batch."""
+        makers: dict[str, Callable[[], object]] = {
+            "pixels": lambda: to_pixels(x, self.stats),
+            "saliency": lambda: input_saliency(self.asked("saliency"), x, y),
+            "attention": lambda: still(self.asked("attention"), lambda network: class_attention(network, x)),
+            "maps": lambda: None if self.maps is None else self.maps(x),
+            "teacher": lambda: teacher_of(self.teacher or self.asked("teacher")),
+        }
+        return Hints(**{name: makers[name]() for name in needs})  # type: ignore[arg-type]
+
+    def asked(self, what: str) -> nn.Module:
+        """The network, or an error that says what it is needed for."""
+        if self.network is None:
+            raise ValueError(f"the policy needs {what}, which comes from a network: pass model=your_model.")
+        return self.network
+
+
+def to_pixels(x: Images, stats: Stats | None) -> Images:
+    """Normalised images back in [0, 1]."""
+    if stats is not None:
+        mean, std = (torch.tensor(values).to(x).view(1, -1, 1, 1) for values in stats)
+        return (x.detach() * std + mean).clamp(0, 1)
+    if x.min() < 0 or x.max() > 1:
+        raise ValueError(
+            f"the policy needs pixels in [0, 1], but the images lie in [{float(x.min()):.2f}, "
+            f"{float(x.max()):.2f}]: pass mean= and std= of your normalisation."
+        )
+    return x.detach()
+
+
+@contextmanager
+def frozen(network: nn.Module) -> Iterator[nn.Module]:
+    """The network in eval mode without weight gradients; afterwards everything is as it was."""
+    modes = [(module, module.training) for module in network.modules()]
+    learning = [parameter for parameter in network.parameters() if parameter.requires_grad]
+    network.eval()
+    for parameter in learning:
+        parameter.requires_grad_(False)
+    try:
+        yield network
+    finally:
+        for module, training in modes:
+            module.training = training
+        for parameter in learning:
+            parameter.requires_grad_(True)
+
+
+@torch.no_grad()
+def still(network: nn.Module, look: Callable[[nn.Module], Tensor]) -> Tensor:
+    """A look at the frozen network, without a graph."""
+    with frozen(network):
+        return look(network)
+
+
+def input_saliency(network: nn.Module, x: Images, y: Tensor) -> Saliency:
+    """sqrt(mean over channels of (d CE / d x)^2) on clean images, the network in eval mode (PuzzleMix).
+
+    Only the gradient with respect to the images is computed, and batch norm's statistics stay untouched.
+    """
+    with frozen(network), torch.enable_grad():
+        images = x.detach().requires_grad_()
+        loss = F.cross_entropy(network(images).float(), y, reduction="sum")
+        (gradient,) = torch.autograd.grad(loss, images)
+    return gradient.float().square().mean(dim=1).sqrt()
+
+
+def teacher_of(network: nn.Module) -> Callable[[Tensor], Tensor]:
+    """The network as a frozen function of images."""
+
+    def classify(x: Tensor) -> Tensor:
+        with frozen(network):
+            return network(x)
+
+    return classify

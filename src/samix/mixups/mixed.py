@@ -1,0 +1,101 @@
+"""A mixed batch: images, masks, and the weights that the labels of their parents deserve."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from samix.mixups.labels import one_hot, smooth
+from samix.pairing import Pairing
+from samix.typing import Images, Lam, Mask, Scalar, SoftLabels
+
+Criterion = Callable[[Tensor, Tensor], Tensor]
+Sources = Callable[[Tensor], tuple[Tensor, Tensor]]
+
+
+def blend(x: Images, partner: Images, mask: Mask) -> Images:
+    """x_mix = mask * x + (1 - mask) * partner: the paper's h(.), with s_j = 1 - s_i."""
+    return mask * x + (1 - mask) * partner
+
+
+class Parents(NamedTuple):
+    """Which images of the batch each mixed image was made of, for policies that mix more than pairs."""
+
+    index: Int[Tensor, "B P"]  # type: ignore[assignment]  # shadows tuple.index
+    """Positions in the batch."""
+    share: Float[Tensor, "B P"]
+    """The weight of each parent's label."""
+
+
+class Mixed(NamedTuple):
+    """A mixed batch. `pairing.lam` is the weight that the first image's label deserves."""
+
+    x: Images
+    mask: Mask
+    pairing: Pairing
+    parents: Parents | None = None
+    """Set where labels are not lam y_i + (1 - lam) y_j: more than two parents, or weights that do not
+    sum to 1."""
+    sources: Sources | None = None
+    """Set where images were moved before they were blended: per-pixel values of the batch -> those of the
+    first images and of their partners as the mask sees them."""
+
+    def family(self) -> Parents:
+        """The parents and label weights of every image; for a pair, (i, j) and (lam, 1 - lam)."""
+        if self.parents is not None:
+            return self.parents
+        lam, index = self.pairing
+        first = torch.arange(len(index), device=index.device)
+        lam = lam.expand(len(index))
+        return Parents(torch.stack([first, index], dim=1), torch.stack([lam, 1 - lam], dim=1))
+
+    def labels(self, y: Tensor) -> tuple[Tensor, Tensor, Lam]:
+        """(y_a, y_b, lam) for any loss: `lam * loss(y_a) + (1 - lam) * loss(y_b)`."""
+        if self.parents is not None:
+            raise ValueError(
+                "these images have more than two parents, or label weights that do not sum to 1, so there is "
+                "no (y_a, y_b, lam); use soft_labels(y, classes) or loss(criterion, outputs, y)."
+            )
+        return y, y[self.pairing.index], self.pairing.lam
+
+    def soft_labels(self, y: Tensor, classes: int, smoothing: float = 0.0) -> SoftLabels:
+        """lam * y_i + (1 - lam) * y_j as rows [B, classes], smoothed towards uniform if asked."""
+        rows = one_hot(y, classes)
+        index, share = self.family()
+        return smooth((share.to(rows)[..., None] * rows[index]).sum(dim=1), smoothing)
+
+    def loss(self, criterion: Criterion, outputs: Tensor, y: Tensor) -> Scalar:
+        """lam-weighted loss for a criterion that returns one value per sample (reduction='none')."""
+        index, share = self.family()
+        parts = [criterion(outputs, y[parent]) for parent in index.unbind(dim=1)]
+        if parts[0].shape[:1] != outputs.shape[:1]:
+            raise ValueError(
+                "the criterion must return one loss per sample, because lam may differ between samples; "
+                f"got shape {list(parts[0].shape)} for a batch of {len(outputs)}. Use reduction='none'."
+            )
+        losses = torch.stack(parts, dim=1)  # [B, P, ...]
+        return (share.to(losses).view(*share.shape, *[1] * (losses.ndim - 2)) * losses).sum(dim=1).mean()
+
+    def dense(self, target: Tensor) -> Tensor:
+        """A per-pixel target [B, H, W] or [B, K, H, W], mixed as the images were.
+
+        Floats are blended. Integers (class maps) are taken from whichever image shows more.
+        """
+        if self.parents is not None and self.parents.index.shape[1] > 2:
+            raise ValueError(
+                "dense targets of images with more than two parents have no one mask."
+            )
+        planes = target if target.ndim == 4 else target[:, None]
+        if planes.ndim != 4 or planes.shape[-2:] != self.mask.shape[-2:]:
+            raise ValueError(
+                f"a dense target must have shape [B, H, W] or [B, K, H, W] with the images' height and width "
+                f"{list(self.mask.shape[-2:])}; got {list(target.shape)}."
+            )
+        first, second = (planes, planes[self.pairing.index]) if self.sources is None else self.sources(planes)
+        if planes.is_floating_point():
+            mixed = blend(first, second, self.mask.to(planes))
+        else:
+            mixed = torch.where(self.mask >= 0.5, first, second)
+        return mixed if target.ndim == 4 else mixed[:, 0]
