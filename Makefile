@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test check clean
+.PHONY: setup demo test test-integrations check clean
 setup: $(STAMP)
 
 # The stamp is written last, so an interrupted set-up starts again.
@@ -20,6 +20,13 @@ demo: setup
 test: setup
 	$(BIN)/python -m pytest
 
+# Frameworks too heavy for everyday tests, in an environment of their own.
+test-integrations: constraints.txt
+	test -x $(VENV)-integrations/bin/python || $(PYTHON) -m venv $(VENV)-integrations
+	$(VENV)-integrations/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt "torch" "torchvision"
+	$(VENV)-integrations/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,integrations]"
+	$(VENV)-integrations/bin/python -m pytest tests/test_integrations.py
+
 check: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -27,4 +34,4 @@ check: setup
 	$(BIN)/lint-imports
 
 clean:
-	rm -rf $(VENV) build dist runs
+	rm -rf $(VENV) $(VENV)-integrations build dist runs

@@ -2,6 +2,7 @@
 
 python benchmarks/steptime.py                        the table of docs/speed.md, 1 and 2 threads
 python benchmarks/steptime.py --rows samix --json    one row beside plain, as JSON
+python benchmarks/steptime.py --rows mixups          every hand-made policy beside plain
 
 A step is forward, backward, optimizer step and momentum update of the cifar100-r18 recipes (ResNet-18
 with CIFAR stem, 32 px, 100 classes, float32, channels-last) on one random batch. The rows take turns, and
@@ -25,8 +26,10 @@ from rich.console import Console
 from rich.table import Table
 from torch.utils.flop_counter import FlopCounterMode
 
-from samix.engine.config import Recipe, build_model
+from samix.data.datasets import CIFAR_STATS
+from samix.engine.config import Network, Recipe, build_model
 from samix.engine.log import peak_memory_mb
+from samix.engine.memory import keep_freed_memory
 from samix.engine.optim import build_optimizer
 from samix.methods.supervised import Objective
 from samix.mixups import MIXUPS
@@ -44,13 +47,28 @@ def learned(row: str, objective: Objective, mixer_fraction: float) -> Recipe:
     return replace(recipe, objective=objective, mixup=replace(recipe.mixup, mixer_fraction=mixer_fraction))
 
 
+VIT = replace(PLAIN, encoder=Network(name="small-vit"))
+ATTENTIVE = ("transmix", "tokenmix")
+"""Policies that need attention: they run on a small ViT, beside plain training of the same."""
+
 ROWS: dict[str, Recipe] = {
     "plain": PLAIN,
-    **{name: replace(PLAIN, mixup=policy()) for name, policy in MIXUPS.items()},
+    "plain-vit": VIT,
+    **{name: replace(VIT if name in ATTENTIVE else PLAIN, mixup=policy()) for name, policy in MIXUPS.items()},
     "automix": learned("automix", PAPER, mixer_fraction=1.0),
     "samix": learned("samix", PAPER, mixer_fraction=1.0),
     "samix-fast": learned("samix", FAST, mixer_fraction=0.25),
 }
+
+
+USUAL = ("plain", "mixup", "cutmix", "automix", "samix", "samix-fast")
+SLOW = ("supermix",)
+"""Left out of `--rows mixups`: it optimises each batch for up to 50 passes."""
+
+
+def baseline(row: str) -> str:
+    """The row that another one is compared with."""
+    return "plain-vit" if row in ATTENTIVE or row == "plain-vit" else "plain"
 
 
 @dataclass(frozen=True)
@@ -62,7 +80,7 @@ class Result:
     seconds: float
     """Median over rounds."""
     ratio: float
-    """Median over rounds of the time relative to plain in the same round."""
+    """Median over rounds of the time relative to plain (of the same network) in the same round."""
     flops_ratio: float
     """Floating-point operations of convolutions and matrix products relative to plain's."""
     peak_mb: float
@@ -72,7 +90,7 @@ class Result:
 def make_step(recipe: Recipe, batch: int) -> Callable[[], None]:
     """One training step on a fixed random batch, as the engine's loop runs it."""
     torch.manual_seed(0)
-    model: Any = build_model(recipe, CLASSES).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    model: Any = build_model(recipe, CLASSES, CIFAR_STATS).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     optimizer = build_optimizer(model.train().parameter_groups(), recipe.optimizer)
     size = recipe.data.size
     x = torch.randn(batch, 3, size, size).contiguous(memory_format=torch.channels_last)
@@ -129,7 +147,7 @@ def run_alone(row: str, batch: int, threads: int) -> float:
 
 def benchmark(rows: Sequence[str], threads: Sequence[int], rounds: int, batch: int) -> list[Result]:
     """Memory and time of the rows, plain among them, for each number of threads."""
-    names = ["plain", *(row for row in rows if row != "plain")]
+    names = list(dict.fromkeys(["plain", *(name for row in rows for name in (baseline(row), row))]))
     # Linux counts the parent's memory at the fork in a child's peak: measure before any model is built here.
     peaks = {(name, count): peak_of(name, batch, count) for count in threads for name in names}
     results = []
@@ -139,14 +157,15 @@ def benchmark(rows: Sequence[str], threads: Sequence[int], rounds: int, batch: i
         flops = {name: count_flops(step) for name, step in steps.items()}  # warms the steps up as well
         times = interleave(steps, rounds)
         for name in names:
-            ratios = [mine / plain for mine, plain in zip(times[name], times["plain"], strict=True)]
+            plain = baseline(name)
+            ratios = [mine / theirs for mine, theirs in zip(times[name], times[plain], strict=True)]
             results.append(
                 Result(
                     row=name,
                     threads=count,
                     seconds=statistics.median(times[name]),
                     ratio=statistics.median(ratios),
-                    flops_ratio=flops[name] / flops["plain"],
+                    flops_ratio=flops[name] / flops[plain],
                     peak_mb=peaks[name, count],
                 )
             )
@@ -173,7 +192,10 @@ def as_table(results: Sequence[Result], rounds: int, batch: int) -> Table:
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description="Time of a training step, as a ratio to plain training.")
-    parser.add_argument("--rows", nargs="+", choices=ROWS, default=list(ROWS), help="rows to measure")
+    parser.add_argument(
+        "--rows", nargs="+", choices=[*ROWS, "mixups"], default=list(USUAL), metavar="ROW",
+        help=f"rows to measure, of {', '.join(ROWS)}; mixups stands for every hand-made policy",
+    )  # fmt: skip
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2], help="numbers of CPU threads")
     parser.add_argument("--rounds", type=int, default=20, help="times that every row takes its turn")
     parser.add_argument("--batch", type=int, default=64, help="images per step")
@@ -185,10 +207,13 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 def main(arguments: Sequence[str] | None = None) -> None:
     """Measures and prints."""
     options = parse(arguments)
+    keep_freed_memory()  # as the engine does
     if options.peak:
         print(run_alone(options.peak, options.batch, options.threads[0]))
         return
-    results = benchmark(options.rows, options.threads, options.rounds, options.batch)
+    hand_made = [name for name in MIXUPS if name not in SLOW]
+    rows = [name for row in options.rows for name in (hand_made if row == "mixups" else [row])]
+    results = benchmark(rows, options.threads, options.rounds, options.batch)
     if options.json:
         print(json.dumps({"rows": [asdict(result) for result in results]}, indent=2))
     else:

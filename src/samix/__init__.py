@@ -1,9 +1,11 @@
 """samix learns how to mix images: SAMix (arXiv 2111.15454) and the mixups it compares with."""
 
 from samix import _torchvision  # noqa: F401  (must come before anything that imports torchvision)
+from samix.evaluate.mixed_accuracy import mixed_accuracy
 from samix.methods.mixing import Mixing
 from samix.methods.samix import AutoMixed, LearnedMixup, SAMix
 from samix.methods.supervised import Objective, Supervised, linear_head
+from samix.mix import Mix
 from samix.mixups import MIXUPS, CutMix, Mixed, MixUp, blend
 from samix.nn import ENCODERS, Encoder, Mixer, MixerConfig, build_encoder
 from samix.pairing import Pairing, draw_pairing
@@ -16,6 +18,7 @@ __all__ = [
     "CutMix",
     "Encoder",
     "LearnedMixup",
+    "Mix",
     "MixUp",
     "Mixed",
     "Mixer",
@@ -30,4 +33,5 @@ __all__ = [
     "build_encoder",
     "draw_pairing",
     "linear_head",
+    "mixed_accuracy",
 ]

@@ -60,12 +60,14 @@ def test_value_decode_converts_greyscale_alpha_and_palette():
 @pytest.mark.parametrize("words", [True, False])
 def test_value_read_pack(write_pack, words):
     parts = read_pack(write_pack("some.npz", words=words))
-    pictures, labels, names = parts["train"]
+    packed, labels, names = parts["train"]
+    pictures = packed.decoded()
     assert pictures.shape == (6, 3, 32, 32) and pictures.dtype == torch.uint8
     assert [int(p.float().mean().round()) for p in pictures] == [0, 10, 20, 30, 40, 50]
     assert labels.tolist() == [0, 1, 2, 0, 1, 2] and labels.dtype == torch.int64
     assert names == (("cat", "dog", "car") if words else ("n01", "n02", "n03"))
     assert len(parts["val"][0]) == 3
+    assert torch.equal(packed.pick(torch.tensor([4, 1])).decoded(), pictures[[4, 1]])
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from samix.data.datasets import load_data
 from samix.engine.config import build_model
-from samix.engine.samples import mix_images, one_of_each_class, write_retention, write_samples
+from samix.engine.samples import one_of_each_class, write_retention, write_samples
 from samix.pairing import Pairing
 
 PAIRING = Pairing(torch.tensor([0.3]), torch.tensor([1, 2, 3, 0]))
+Y = torch.tensor([0, 1, 2, 3])
 
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=30), st.integers(1, 10))
@@ -27,15 +28,15 @@ def test_invariant_classes_come_in_turn(labels, count):
 
 def test_value_mix_images_by_policy(tiny):
     x = torch.randn(4, 3, 16, 16)
-    assert mix_images(build_model(tiny("plain"), 12), x, PAIRING) is None
-    mixed = mix_images(build_model(tiny("mixup"), 12), x, PAIRING)
+    assert build_model(tiny("plain"), 12).picture(x, Y, PAIRING) is None
+    mixed = build_model(tiny("mixup"), 12).picture(x, Y, PAIRING)
     torch.testing.assert_close(mixed.x, 0.3 * x + 0.7 * x[PAIRING.index])
 
 
 def test_value_mixing_for_a_picture_leaves_the_model_alone(tiny):
     model = build_model(tiny(), 12).train()
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    mixed = mix_images(model, torch.randn(4, 3, 16, 16), PAIRING)
+    mixed = model.picture(torch.randn(4, 3, 16, 16), Y, PAIRING)
     assert model.training and model.mixer.training
     assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
     assert mixed.mask.mean(dim=(1, 2, 3)).tolist() == pytest.approx([0.3] * 4, abs=0.01)

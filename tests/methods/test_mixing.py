@@ -5,7 +5,7 @@ import torch
 
 from samix.methods.mixing import Mixing
 from samix.methods.supervised import Objective, Supervised, linear_head
-from samix.mixups import MIXUPS
+from samix.mixups import MIXUPS, Mixup, TransMix
 from samix.nn.encoder import build_encoder
 
 Y = torch.tensor([0, 3, 1, 3, 2])
@@ -16,20 +16,29 @@ def policy(request):
     return request.param()
 
 
-def build(policy, **objective) -> Mixing:
-    encoder, head = build_encoder("small-resnet", width=4), linear_head(32, 5)
+def build(policy: Mixup, **objective) -> Mixing:
+    torch.manual_seed(0)
+    attentive = isinstance(policy, TransMix) or "attention" in policy.needs
+    encoder = (
+        build_encoder("small-vit", width=2, size=16) if attentive else build_encoder("small-resnet", width=4)
+    )
+    head = linear_head(12 if attentive else 32, 5)
     return Mixing(Supervised(encoder, head, 5, objective=Objective(**objective)), policy)
 
 
+def images(batch: int = 5) -> torch.Tensor:
+    """In [0, 1], as policies that look at pixels want them where nothing was normalised."""
+    return torch.rand(batch, 3, 16, 16, generator=torch.Generator().manual_seed(1))
+
+
 def test_value_the_loss_of_one_draw(policy):
-    model, x = build(policy, clean_weight=0.5), torch.randn(5, 3, 16, 16)
+    model, x = build(policy, clean_weight=0.5), images()
     torch.manual_seed(1)
     losses = model(x, Y, 0.3)
     torch.manual_seed(1)
-    mixed = policy(x, policy.draw(5))
-    torch.testing.assert_close(
-        losses.total, model.method.mixed_loss(model.method.logits(mixed.x), mixed, x, Y)
-    )
+    pairing = policy.draw(5)
+    logits, mixed = policy.run(model.method.classifier, x, pairing, model.supplier(policy.needs, x, Y))
+    torch.testing.assert_close(losses.total, model.method.mixed_loss(logits, mixed, x, Y))
     torch.testing.assert_close(losses.lam, mixed.pairing.lam)
     assert losses.mixer is None and losses.log is None
 
@@ -37,13 +46,13 @@ def test_value_the_loss_of_one_draw(policy):
 @pytest.mark.parametrize("batch", [1, 2, 3])
 @pytest.mark.parametrize("binary", [False, True])
 def test_value_any_batch(policy, batch, binary):
-    losses = build(policy, binary=binary)(torch.randn(batch, 3, 16, 16), Y[:batch])
+    losses = build(policy, binary=binary)(images(batch), Y[:batch])
     assert losses.total.isfinite()
 
 
 def test_gradient_reaches_encoder_and_head(policy):
     model = build(policy)
-    model(torch.randn(5, 3, 16, 16), Y).total.backward()
+    model(images(), Y).total.backward()
     assert all(p.grad is not None for p in model.parameters())
 
 
@@ -56,7 +65,7 @@ def test_value_after_step_changes_nothing(policy):
 
 def test_value_heads_and_parameters_are_the_methods(policy):
     model = build(policy).eval()
-    x = torch.randn(2, 3, 16, 16)
+    x = images(2)
     assert torch.equal(model.heads(x)["mix_q"], model.method.logits(x))
     assert model.parameter_groups().keys() == {"encoder"}
     assert len(model.parameter_groups()["encoder"]) == len(list(model.parameters()))

@@ -10,6 +10,7 @@ from samix.nn.encoder import ENCODERS, Encoder, as_map, build_encoder
 # name: (image side, channels and side of the layer's map, width of the features), RECIPES 2
 EXPECTED = {
     "small-resnet": (32, 64, 8, 128),
+    "small-vit": (32, 96, 8, 96),
     "resnet18-cifar": (32, 256, 8, 512),
     "resnext50-cifar": (32, 1024, 8, 2048),
     "wrn-28-8": (32, 256, 16, 512),

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from samix.data.folders import LazyPictures, read_folder, read_tiny_imagenet
-from samix.data.packs import find_root, read_pack
+from samix.data.packs import Packed, find_root, read_pack
 from samix.data.synthetic import SHAPES, draw_pictures
 from samix.errors import suggest
 from samix.random import fold
@@ -91,7 +91,14 @@ def load_data(data: Data) -> Split:
     split = DATASETS[data.name](data)
     train = balanced_subset(split.train, data.train_pictures, data.subset_seed, "train")
     test = balanced_subset(split.test, data.test_pictures, data.subset_seed, "test")
-    return split._replace(train=train, test=test)
+    return split._replace(train=decoded(train), test=decoded(test))
+
+
+def decoded(images: ImageSet) -> ImageSet:
+    """The same with the pictures of a pack decoded, now that it is known which are wanted."""
+    if isinstance(images.pictures, Packed):
+        return images._replace(pictures=images.pictures.decoded())
+    return images
 
 
 def balanced_subset(images: ImageSet, count: int | None, seed: int, which: str) -> ImageSet:
@@ -116,6 +123,8 @@ def pick(pictures: Sequence[Tensor] | Tensor, chosen: Tensor) -> Sequence[Tensor
     """Some of the pictures; those that are not decoded yet stay so."""
     if isinstance(pictures, Tensor):
         return pictures[chosen]
+    if isinstance(pictures, Packed):
+        return pictures.pick(chosen)
     if isinstance(pictures, LazyPictures):
         return LazyPictures([pictures.paths[i] for i in chosen.tolist()])
     return [pictures[i] for i in chosen.tolist()]

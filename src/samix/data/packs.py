@@ -6,6 +6,7 @@ For each split S (train, val): `S_bytes` (all files end to end), `S_offsets` [n 
 
 import io
 import os
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,8 +15,31 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-Part = tuple[Tensor, Tensor, tuple[str, ...]]
-"""Pictures uint8 [N, 3, H, W], labels [N], class names."""
+
+class Packed(Sequence[Tensor]):
+    """Encoded pictures of one size, so that only those that are wanted need be decoded."""
+
+    def __init__(self, files: list[bytes]) -> None:
+        self.files = files
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def __getitem__(self, i: int) -> Tensor:  # type: ignore[override]
+        return decode(self.files[i])
+
+    def pick(self, chosen: Tensor) -> "Packed":
+        """Some of them."""
+        return Packed([self.files[i] for i in chosen.tolist()])
+
+    def decoded(self) -> Tensor:
+        """uint8 [N, 3, H, W]."""
+        with ThreadPoolExecutor() as pool:
+            return torch.stack(list(pool.map(decode, self.files, chunksize=256)))
+
+
+Part = tuple[Sequence[Tensor] | Tensor, Tensor, tuple[str, ...]]
+"""Pictures, labels [N], class names."""
 
 
 def find_root(root: str | None, name: str, entries: tuple[str, ...]) -> Path:
@@ -38,15 +62,13 @@ def decode(data: bytes) -> Tensor:
 
 
 def read_pack(path: Path) -> dict[str, Part]:
-    """Both splits of a pack, decoded; pictures of one pack have one size."""
+    """Both splits of a pack."""
     with np.load(path, allow_pickle=False) as pack:
         words = tuple(str(w) for w in pack["class_words" if "class_words" in pack else "class_names"])
-        return {part: _decode_part(pack, part, words) for part in ("train", "val")}
+        return {part: _read_part(pack, part, words) for part in ("train", "val")}
 
 
-def _decode_part(pack: np.lib.npyio.NpzFile, part: str, words: tuple[str, ...]) -> Part:
+def _read_part(pack: np.lib.npyio.NpzFile, part: str, words: tuple[str, ...]) -> Part:
     data, offsets = pack[f"{part}_bytes"], pack[f"{part}_offsets"]
     files = [data[a:b].tobytes() for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
-    with ThreadPoolExecutor() as pool:
-        pictures = list(pool.map(decode, files, chunksize=256))
-    return torch.stack(pictures), torch.from_numpy(pack[f"{part}_labels"]).long(), words
+    return Packed(files), torch.from_numpy(pack[f"{part}_labels"]).long(), words

@@ -11,10 +11,12 @@ from torch import nn
 
 from samix.data.datasets import Data
 from samix.errors import suggest
+from samix.methods.augmixing import AugMixing
 from samix.methods.mixing import Mixing
 from samix.methods.samix import AutoMixed, LearnedMixup, SAMix
 from samix.methods.supervised import Objective, Supervised, linear_head
 from samix.mixups import MIXUPS, Mixup
+from samix.mixups.augmix import AugMix
 from samix.nn.encoder import ENCODERS, Encoder, build_encoder
 from samix.typing import Stats
 
@@ -41,7 +43,7 @@ class Network:
     name: str = "small-resnet"
     """A name of ENCODERS."""
     width: int = 16
-    """Channels of the first stage (small-resnet only)."""
+    """Channels of the first stage (small-resnet), or a sixth of a token's (small-vit)."""
     drop_path: float = 0.0
     """Stochastic depth (timm networks only)."""
 
@@ -55,7 +57,7 @@ class Network:
 
     def build(self) -> Encoder:
         """A fresh encoder."""
-        options: dict[str, Any] = {"width": self.width} if self.name == "small-resnet" else {}
+        options: dict[str, Any] = {"width": self.width} if self.name.startswith("small-") else {}
         if self.drop_path:
             options["drop_path_rate"] = self.drop_path
         return build_encoder(self.name, **options)
@@ -199,6 +201,8 @@ def build_model(recipe: Recipe, classes: int, stats: Stats | None = None) -> Sup
     )
     if isinstance(recipe.mixup, LearnedMixup):
         return SAMix(method, recipe.mixup.mixer.build(channels), recipe.mixup)
+    if isinstance(recipe.mixup, AugMix):
+        return AugMixing(method, recipe.mixup, stats)
     if isinstance(recipe.mixup, Mixup):
         return Mixing(method, recipe.mixup, stats)
     return method

@@ -23,6 +23,7 @@ from samix.engine.export import export_weights
 from samix.engine.health import MixerWatch, check_finite, check_weights
 from samix.engine.lock import locked
 from samix.engine.log import Meter, read_metrics, read_summary, summarize, write_metrics, write_summary
+from samix.engine.memory import keep_freed_memory
 from samix.engine.optim import build_optimizer, set_learning_rates
 from samix.engine.progress import Progress
 from samix.engine.resume import resume, snapshot
@@ -64,6 +65,8 @@ def make_fabric(recipe: Recipe) -> Fabric:
 
 def run(fabric: Fabric, recipe: Recipe, folder: Path, name: str, command: str, quiet: bool) -> Summary:
     """One process's part of a training run."""
+    if fabric.device.type == "cpu":
+        keep_freed_memory()
     split = load_data(recipe.data)
     check_labels(split.train.labels, len(split.train.classes))
     torch.manual_seed(fold(recipe.seed, "weights"))

@@ -13,32 +13,18 @@ from samix.data.datasets import Split
 from samix.data.synthetic import draw_pictures
 from samix.data.views import denormalize, normalize, test_view
 from samix.engine.checkpoint import write_atomically, write_text
-from samix.engine.config import Recipe
+from samix.engine.config import Plain, Recipe
 from samix.evaluate.following import Following, follow_lam
 from samix.evaluate.retention import retention_sweep
-from samix.methods.mixing import Mixing
 from samix.methods.samix import SAMix
+from samix.mixups.base import Mixup
 from samix.mixups.mixed import Mixed
 from samix.pairing import Pairing
 from samix.random import fold, seeded
-from samix.typing import Images
+from samix.typing import Images, Labels
 
 PAIRS = 6
 LAMS = tuple(round(0.1 * step, 1) for step in range(11))
-
-
-@torch.no_grad()
-def mix_images(model: Any, x: Images, pairing: Pairing) -> Mixed | None:
-    """What a trained model would mix: its policy or its Mixer in eval mode; None for plain training."""
-    if isinstance(model, Mixing):
-        return model.policy(x, pairing)
-    if isinstance(model, SAMix):
-        training = model.training
-        model.eval()
-        mixed = model.mix(x, model.momentum.maps(x), pairing)
-        model.train(training)
-        return mixed
-    return None
 
 
 @torch.no_grad()
@@ -46,7 +32,7 @@ def measure_following(recipe: Recipe, model: Any, split: Split, count: int = 200
     """How the Mixer's raw masks of test pictures follow lam; None where nothing is learned."""
     if not isinstance(model, SAMix):
         return None
-    x = sample_images(recipe, model, split, count)
+    x, _ = sample_images(recipe, model, split, count)
     index = torch.arange(len(x), device=x.device).roll(len(x) // 2)
     training = model.training
     model.eval()
@@ -57,18 +43,19 @@ def measure_following(recipe: Recipe, model: Any, split: Split, count: int = 200
     return follow_lam(torch.stack(masks), torch.tensor(LAMS))
 
 
-def sample_images(recipe: Recipe, model: Any, split: Split, count: int) -> Images:
-    """Normalised test pictures of all classes in turn, on the model's device."""
+def sample_images(recipe: Recipe, model: Any, split: Split, count: int) -> tuple[Images, Labels]:
+    """Normalised test pictures of all classes in turn with their labels, on the model's device."""
     chosen = one_of_each_class(split.test.labels, count)
     pictures = [split.test.pictures[int(i)] for i in chosen]
     same = all(picture.shape == pictures[0].shape for picture in pictures)
     raw = test_view(recipe.data)(torch.stack(pictures) if same else pictures)
-    return normalize(raw.to(next(model.parameters()).device), split.mean, split.std)
+    device = next(model.parameters()).device
+    return normalize(raw.to(device), split.mean, split.std), split.test.labels[chosen].to(device)
 
 
 def write_samples(folder: Path, recipe: Recipe, model: Any, split: Split) -> None:
     """samples.npz: test pictures of different classes in pairs, mixed over the lam range."""
-    x = sample_images(recipe, model, split, 2 * PAIRS)
+    x, y = sample_images(recipe, model, split, 2 * PAIRS)
     raw = denormalize(x, split.mean, split.std).cpu()
     half = len(x) // 2
     index = torch.arange(len(x), device=x.device).roll(half)
@@ -77,7 +64,7 @@ def write_samples(folder: Path, recipe: Recipe, model: Any, split: Split) -> Non
         "partner": raw[index[:half].cpu()],
         "lams": np.array(LAMS, dtype=np.float32),
     }
-    sweep = [mix_images(model, x, Pairing(x.new_tensor([lam]), index)) for lam in LAMS]
+    sweep = [model.picture(x, y, Pairing(x.new_tensor([lam]), index)) for lam in LAMS]
     mixed = [m for m in sweep if m is not None]
     if mixed:
         arrays["masks"] = torch.stack([m.mask.expand(len(x), -1, -1, -1)[:half].float().cpu() for m in mixed])
@@ -100,9 +87,12 @@ def explain(model: SAMix, x: Images, pairing: Pairing) -> tuple[Tensor, Tensor]:
     return parts.content[:, 0], parts.attention.mean(dim=1).view(len(z), *z.shape[-2:])
 
 
+@torch.no_grad()
 def write_retention(folder: Path, recipe: Recipe, model: Any, split: Split, count: int = 240) -> None:
     """retention.csv: how much of each object a mixed picture keeps; only where true masks are known."""
-    if recipe.data.name != "synthetic" or not isinstance(model, Mixing | SAMix):
+    if recipe.data.name != "synthetic" or isinstance(recipe.mixup, Plain):
+        return
+    if isinstance(recipe.mixup, Mixup) and not recipe.mixup.masks_pairs:
         return
     pictures = draw_pictures(count, size=recipe.data.size, seed=fold(recipe.data.subset_seed, "retention"))
     device = next(model.parameters()).device
@@ -110,9 +100,11 @@ def write_retention(folder: Path, recipe: Recipe, model: Any, split: Split, coun
     def mix(images: Images, pairing: Pairing) -> Mixed:
         """Mixes images in [0, 1] as the model would mix normalised ones."""
         x = normalize((images * 255).round().to(device, torch.uint8), split.mean, split.std)
-        mixed = mix_images(model, x, Pairing(pairing.lam.to(device), pairing.index.to(device)))
-        assert mixed is not None
-        return Mixed(images, mixed.mask.cpu(), pairing)
+        guess = next(iter(model.heads(x).values())).argmax(dim=1)
+        mixed = model.picture(x, guess, Pairing(pairing.lam.to(device), pairing.index.to(device)))
+        moved = mixed.sources
+        sources = None if moved is None else lambda t: tuple(part.cpu() for part in moved(t.to(device)))
+        return Mixed(images, mixed.mask.cpu(), pairing, sources=sources)
 
     with seeded(fold(recipe.seed, "retention")):
         rows = retention_sweep(mix, pictures, LAMS)

@@ -60,15 +60,15 @@ class RetentionRow(NamedTuple):
     clearest: float
 
 
-def kept_share(weight: Mask, objects: ObjectMasks) -> PerSample:
-    """Mean of `weight` over the pixels of each object."""
+def kept_share(weight: Mask, objects: ObjectMasks, moved: ObjectMasks | None = None) -> PerSample:
+    """Share of each object's pixels that `weight` shows, where a policy may have `moved` them before."""
     pixels = objects.sum(dim=(1, 2, 3))
     if not pixels.all():
         empty = int((pixels == 0).nonzero()[0])
         raise ValueError(
             f"every object needs at least one pixel; the object mask at position {empty} is empty."
         )
-    return (weight * objects).sum(dim=(1, 2, 3)) / pixels
+    return (weight * (objects if moved is None else moved)).sum(dim=(1, 2, 3)) / pixels
 
 
 def object_retention(mask: Mask, first: ObjectMasks, second: ObjectMasks) -> Retention:
@@ -78,7 +78,11 @@ def object_retention(mask: Mask, first: ObjectMasks, second: ObjectMasks) -> Ret
 
 def mixed_retention(mixed: Mixed, objects: ObjectMasks) -> Retention:
     """Retention of a mixed batch whose unmixed images show `objects`."""
-    return object_retention(mixed.mask, objects, objects[mixed.pairing.index])
+    partners = objects[mixed.pairing.index]
+    if mixed.sources is None:
+        return object_retention(mixed.mask, objects, partners)
+    first, second = mixed.sources(objects)
+    return Retention(kept_share(mixed.mask, objects, first), kept_share(1 - mixed.mask, partners, second))
 
 
 @torch.no_grad()

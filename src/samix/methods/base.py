@@ -5,6 +5,8 @@ from typing import NamedTuple, Protocol
 import torch
 from torch import nn
 
+from samix.mixups.mixed import Mixed
+from samix.pairing import Pairing
 from samix.typing import Images, Labels, Lam, Logits, Scalar
 
 
@@ -63,6 +65,9 @@ class Model(Protocol):
 
     def heads(self, x: Images) -> dict[str, Logits]:
         """Logits of every head for evaluation; the first is the one to report."""
+
+    def picture(self, x: Images, y: Labels, pairing: Pairing) -> Mixed | None:
+        """What the model would mix, to look at; None where nothing is mixed."""
 
     def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
         """Trainable parameters by the optimiser settings they follow: 'encoder', 'mixer'."""

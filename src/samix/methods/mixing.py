@@ -1,11 +1,14 @@
 """A hand-made policy inside a method: mix the batch and learn from it."""
 
+import torch
 from torch import nn
 
 from samix.methods.base import Losses
 from samix.methods.hints import Supplier, still
 from samix.methods.supervised import Supervised
 from samix.mixups.base import Mixup
+from samix.mixups.mixed import Mixed
+from samix.pairing import Pairing
 from samix.typing import Images, Labels, Logits, Maps, Stats
 
 
@@ -34,6 +37,11 @@ class Mixing(nn.Module):
         hints = self.supplier(self.policy.needs, x, y)
         logits, mixed = self.policy.run(self.method.classifier, x, pairing, hints)
         return Losses(self.method.mixed_loss(logits, mixed, x, y), lam=mixed.pairing.lam)
+
+    @torch.no_grad()
+    def picture(self, x: Images, y: Labels, pairing: Pairing) -> Mixed | None:
+        """The batch as the policy mixes it."""
+        return self.policy.picture(x, pairing, self.supplier(self.policy.needs, x, y))
 
     def after_step(self, progress: float) -> None:
         """Hand-made policies keep no state."""

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from samix.losses import EtaBalanced, eta_balanced, mask_loss
 from samix.methods.base import Losses, MixerLog
+from samix.methods.hints import frozen
 from samix.methods.supervised import Supervised, part_of
 from samix.mixups.adjust import adjust_mask
 from samix.mixups.mixed import Mixed, blend
@@ -153,6 +154,12 @@ class SAMix(nn.Module):
         masks = mask_loss(mask, pairing.lam, s.mask_margin, s.variance_weight)
         loss = generation.total + linear(progress, s.beta, 0.0) * masks
         return loss, vital_signs(self.mixer, mask, pairing, generation, masks)
+
+    @torch.no_grad()
+    def picture(self, x: Images, y: Labels, pairing: Pairing) -> Mixed | None:
+        """The batch as the Mixer in eval mode mixes it."""
+        with frozen(self):
+            return self.mix(x, self.momentum.maps(x), pairing)
 
     def after_step(self, progress: float) -> None:
         """Projects gamma into [0, 1] and moves the momentum copy, Eq. (14)."""

@@ -9,6 +9,7 @@ from samix.methods.base import Losses
 from samix.mixups.labels import check_labels, one_hot, smooth
 from samix.mixups.mixed import Mixed
 from samix.nn.encoder import Encoder
+from samix.pairing import Pairing
 from samix.typing import Images, Labels, Logits, Maps, Scalar
 
 
@@ -122,6 +123,10 @@ class Supervised(nn.Module):
         features = self.encoder(x)
         heads = {"mix_q": self.head(features)}
         return heads if self.clean_head is None else heads | {"one_q": self.clean_head(features)}
+
+    def picture(self, x: Images, y: Labels, pairing: Pairing) -> Mixed | None:
+        """Plain training mixes nothing."""
+        return None
 
     def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
         """Everything follows the encoder's optimiser settings."""

@@ -1,16 +1,77 @@
 """Hand-made mixups: one file and one line in `MIXUPS` each.
 
-A name in this table is known to the command line, the invariant tests, the benchmarks and the report.
+A name in this table is known to the command line, the drop-in, the invariant tests, the benchmarks and the
+report.
 """
 
+from samix.mixups.alignmix import AlignMix
+from samix.mixups.attentivemix import AttentiveMix
+from samix.mixups.augmix import AugMix
 from samix.mixups.base import Hints, Mixup
+from samix.mixups.comixup import CoMixup
 from samix.mixups.cutmix import CutMix
+from samix.mixups.fmix import FMix
+from samix.mixups.gridmix import GridMix
+from samix.mixups.latent import LatentMixup
+from samix.mixups.manifoldmix import ManifoldMix
 from samix.mixups.mixed import Mixed, Parents, blend
 from samix.mixups.mixup import MixUp
+from samix.mixups.patchup import PatchUp
+from samix.mixups.puzzlemix import PuzzleMix
+from samix.mixups.resizemix import ResizeMix
+from samix.mixups.saliencymix import SaliencyMix
+from samix.mixups.smoothmix import SmoothMix
+from samix.mixups.supermix import SuperMix
+from samix.mixups.switch import MixupCutMix, Switch
+from samix.mixups.tokenmix import TokenMix
+from samix.mixups.transmix import TransMix
 
 MIXUPS: dict[str, type[Mixup]] = {
     "mixup": MixUp,
     "cutmix": CutMix,
+    "mixup+cutmix": MixupCutMix,
+    "fmix": FMix,
+    "gridmix": GridMix,
+    "smoothmix": SmoothMix,
+    "resizemix": ResizeMix,
+    "saliencymix": SaliencyMix,
+    "attentivemix": AttentiveMix,
+    "puzzlemix": PuzzleMix,
+    "comixup": CoMixup,
+    "supermix": SuperMix,
+    "augmix": AugMix,
+    "manifoldmix": ManifoldMix,
+    "patchup": PatchUp,
+    "alignmix": AlignMix,
+    "transmix": TransMix,
+    "tokenmix": TokenMix,
 }
 
-__all__ = ["MIXUPS", "CutMix", "Hints", "MixUp", "Mixed", "Mixup", "Parents", "blend"]
+__all__ = [
+    "MIXUPS",
+    "AlignMix",
+    "AttentiveMix",
+    "AugMix",
+    "CoMixup",
+    "CutMix",
+    "FMix",
+    "GridMix",
+    "Hints",
+    "LatentMixup",
+    "ManifoldMix",
+    "MixUp",
+    "Mixed",
+    "Mixup",
+    "MixupCutMix",
+    "Parents",
+    "PatchUp",
+    "PuzzleMix",
+    "ResizeMix",
+    "SaliencyMix",
+    "SmoothMix",
+    "SuperMix",
+    "Switch",
+    "TokenMix",
+    "TransMix",
+    "blend",
+]

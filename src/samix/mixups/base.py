@@ -44,6 +44,8 @@ class Mixup:
 
     needs: ClassVar[tuple[str, ...]] = ()
     """Fields of `Hints` that the policy cannot do without."""
+    masks_pairs: ClassVar[bool] = True
+    """Whether a mixed image is two images of the batch under one mask."""
 
     def __post_init__(self) -> None:
         if self.alpha <= 0:
@@ -95,6 +97,16 @@ class Mixup:
         """
         mixed = self(x, pairing, hints, generator)
         return network(mixed.x), mixed
+
+    def picture(
+        self,
+        x: Images,
+        pairing: Pairing,
+        hints: Hints | None = None,
+        generator: torch.Generator | None = None,
+    ) -> Mixed:
+        """What the policy does, to look at; policies that mix inside a network mix the images instead."""
+        return self(x, pairing, hints, generator)
 
     def checked(self, hints: Hints | None) -> Hints:
         """The hints, or an error that names what is missing."""

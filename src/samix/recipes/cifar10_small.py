@@ -8,7 +8,7 @@ from dataclasses import replace
 from samix.data.datasets import Data
 from samix.engine.config import Network, Optimizer, Plain, Recipe
 from samix.methods.samix import AutoMixed, LearnedMixup
-from samix.mixups import CutMix, MixUp
+from samix.mixups import CutMix, MixUp, TokenMix, TransMix
 from samix.nn.mixer import MixerConfig
 from samix.recipes.base import Family, row
 
@@ -27,6 +27,12 @@ LEARNED = LearnedMixup(
 )
 AUTOMIX = AutoMixed(mixer=replace(AutoMixed().mixer, init_std=0.1), momentum=0.99, momentum_end=0.999)
 SAMIX = row(BASE, LEARNED, clean=1.0)
+VIT = replace(
+    BASE,
+    encoder=Network(name="small-vit", width=16),
+    optimizer=Optimizer(name="adamw", lr=1e-3, weight_decay=0.05, warmup_epochs=10.0),
+)
+"""For policies that need attention; a transformer learns little from so few pictures."""
 
 CIFAR10_SMALL = Family(
     "CIFAR-10, 250 balanced pictures, full test set, small ResNet of width 16, CPU, minutes a row.",
@@ -35,6 +41,7 @@ CIFAR10_SMALL = Family(
         "mixup": row(BASE, MixUp(alpha=1.0)),
         "cutmix": row(BASE, CutMix(alpha=1.0)),
         "mixup-clean": row(BASE, MixUp(alpha=1.0), clean=1.0),
+        "mixup2-clean": row(BASE, MixUp(alpha=2.0), clean=1.0),
         "cutmix-clean": row(BASE, CutMix(alpha=1.0), clean=1.0),
         "automix": row(BASE, AUTOMIX, clean=1.0),
         "samix": SAMIX,
@@ -43,5 +50,9 @@ CIFAR10_SMALL = Family(
             mixup=replace(LEARNED, mixer_fraction=0.25),
             objective=replace(SAMIX.objective, clean_fraction=0.25),
         ),
+        "plain-vit": row(VIT, Plain()),
+        "cutmix-vit": row(VIT, CutMix(alpha=1.0)),
+        "transmix": row(VIT, TransMix(alpha=1.0)),
+        "tokenmix": row(VIT, TokenMix()),
     },
 )

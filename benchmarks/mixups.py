@@ -1,0 +1,167 @@
+"""How long each policy takes to mix a batch, side by side with other libraries.
+
+python benchmarks/mixups.py                              the table of docs/speed.md
+python benchmarks/mixups.py --sizes 32 --rows mixup      one row, one size
+python benchmarks/mixups.py --json                       the same as JSON
+
+Every row makes mixed images and soft labels out of the same float batch. Policies that need saliency,
+attention or maps get them ready-made: what they cost in training is in `steptime.py`. Latent policies mix the
+batch as if it were a layer's map. Peers (timm, torchvision, kornia) run where they are installed. Rows take
+turns; `ratio` is the median over rounds of ours to the peer's time in the same round. timm writes into its
+input, which saves it a copy.
+"""
+
+import argparse
+import json
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from rich.console import Console
+from rich.table import Table
+from torch import Tensor
+from torch.nn import functional as F
+
+import samix  # noqa: F401  (prepares torchvision)
+from samix.engine.memory import keep_freed_memory
+from samix.mixups import MIXUPS, Hints
+
+CLASSES = 100
+BATCHES = {32: 128, 224: 256}
+SLOW = ("supermix", "comixup", "alignmix")
+"""Rows that are left out at 224 px unless asked for: minutes a batch on a CPU."""
+Step = Callable[[], Any]
+
+
+@dataclass(frozen=True)
+class Result:
+    """One line of the table."""
+
+    row: str
+    size: int
+    batch: int
+    seconds: float
+    peer: str
+    """The library compared with, or nothing."""
+    peer_seconds: float | None
+    ratio: float | None
+    """Ours to the peer's."""
+
+
+def hints_of(x: Tensor) -> Hints:
+    """Ready-made hints of the right shapes."""
+    generator = torch.Generator().manual_seed(1)
+    saliency = F.interpolate(torch.rand(len(x), 1, 8, 8, generator=generator), x.shape[-2:], mode="bilinear")[
+        :, 0
+    ]
+    cells = torch.rand(len(x), 8, 8, generator=generator)
+
+    def teacher(images: Tensor) -> Tensor:
+        return F.adaptive_avg_pool2d(images, 4).flatten(1) * 10
+
+    return Hints(x, saliency, cells / cells.sum(dim=(1, 2), keepdim=True), cells[:, None], teacher)
+
+
+def ours(name: str, x: Tensor, y: Tensor) -> Step:
+    """A policy of ours, from the draw to the soft labels."""
+    policy, hints = MIXUPS[name](), hints_of(x)
+
+    def step() -> Any:
+        mixed = policy.picture(x, policy.draw(len(x)), hints)
+        return mixed.x, mixed.soft_labels(y, CLASSES)
+
+    return step
+
+
+def peers(name: str, x: Tensor, y: Tensor) -> Iterator[tuple[str, Step]]:
+    """The same work in other libraries, where they are installed and know the policy."""
+    if name not in ("mixup", "cutmix", "mixup+cutmix"):
+        return
+    alphas = {"mixup": (1.0, 0.0), "cutmix": (0.0, 1.0), "mixup+cutmix": (0.8, 1.0)}[name]
+    from timm.data import Mixup
+
+    theirs = Mixup(mixup_alpha=alphas[0], cutmix_alpha=alphas[1], num_classes=CLASSES, label_smoothing=0.0)
+    scratch = x.clone()
+    yield "timm", lambda: theirs(scratch, y)
+    if name == "mixup+cutmix":
+        return
+    from torchvision.transforms import v2
+
+    transform = {"mixup": v2.MixUp, "cutmix": v2.CutMix}[name](alpha=1.0, num_classes=CLASSES)
+    yield "torchvision", lambda: transform(x, y)
+    try:
+        from kornia.augmentation import RandomCutMixV2, RandomMixUpV2
+    except ImportError:
+        return
+    kind = {"mixup": RandomMixUpV2, "cutmix": RandomCutMixV2}[name](p=1.0, data_keys=["input", "class"])
+    yield "kornia", lambda: kind(x, y)
+
+
+def interleave(steps: dict[str, Step], rounds: int) -> dict[str, list[float]]:
+    """Seconds per round of every step, each round in another order."""
+    for step in steps.values():
+        step()
+    names = list(steps)
+    times: dict[str, list[float]] = {name: [] for name in names}
+    for number in range(rounds):
+        first = number % len(names)
+        for name in names[first:] + names[:first]:
+            began = time.perf_counter()
+            steps[name]()
+            times[name].append(time.perf_counter() - began)
+    return times
+
+
+def benchmark(rows: Sequence[str], size: int, batch: int, rounds: int) -> Iterator[Result]:
+    """Each policy with its peers."""
+    generator = torch.Generator().manual_seed(0)
+    x, y = torch.rand(batch, 3, size, size, generator=generator), torch.arange(batch) % CLASSES
+    for name in rows:
+        times = interleave({"samix": ours(name, x, y), **dict(peers(name, x, y))}, rounds)
+        mine = times.pop("samix")
+        if not times:
+            yield Result(name, size, batch, statistics.median(mine), "", None, None)
+        for peer, theirs in times.items():
+            ratio = statistics.median(a / b for a, b in zip(mine, theirs, strict=True))
+            yield Result(name, size, batch, statistics.median(mine), peer, statistics.median(theirs), ratio)
+
+
+def as_table(results: Sequence[Result], rounds: int) -> Table:
+    """The results for a person."""
+    table = Table(title=f"Mixing one batch, {torch.get_num_threads()} thread(s), median of {rounds} rounds")
+    for column in ("row", "batch", "ms", "peer", "peer's ms", "ours / peer"):
+        table.add_column(column, justify="left" if column in ("row", "peer") else "right")
+    for r in results:
+        theirs = ("", "") if r.ratio is None else (f"{1000 * (r.peer_seconds or 0):.1f}", f"{r.ratio:.2f}")
+        table.add_row(r.row, f"{r.batch} x {r.size} px", f"{1000 * r.seconds:.1f}", r.peer, *theirs)
+    return table
+
+
+def main() -> None:
+    """Measures and prints."""
+    parser = argparse.ArgumentParser(description="Time to mix one batch, beside other libraries.")
+    parser.add_argument(
+        "--rows", nargs="+", choices=MIXUPS, help="policies (default: all that are quick enough)"
+    )
+    parser.add_argument("--sizes", nargs="+", type=int, choices=BATCHES, default=list(BATCHES), help="pixels")
+    parser.add_argument("--rounds", type=int, default=15, help="times that every row takes its turn")
+    parser.add_argument("--threads", type=int, default=1, help="CPU threads")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
+    options = parser.parse_args()
+    torch.set_num_threads(options.threads)
+    keep_freed_memory()
+    results: list[Result] = []
+    for size in options.sizes:
+        rows = options.rows or [name for name in MIXUPS if size < 100 or name not in SLOW]
+        results += benchmark(rows, size, BATCHES[size], options.rounds)
+    if options.json:
+        print(json.dumps({"rows": [asdict(result) for result in results]}, indent=2))
+    else:
+        Console().print(as_table(results, options.rounds))
+
+
+if __name__ == "__main__":
+    main()

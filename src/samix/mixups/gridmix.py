@@ -1,0 +1,100 @@
+"""GridMix as a grid of holes (GridMixup, no paper): the partner shows through holes of a regular grid.
+
+A window of a U(.5, 1) share of the image and of aspect U(.5, 2) is cut into square cells, 2 to 6 across. Each
+cell has a hole at its top left corner, with sides floor(cell sqrt(1 - lam)) bounded to [1, cell - 1]. Label
+weight: 1 - hole pixels / HW, which is larger than lam where the window is smaller than the image.
+
+Source: IlyaDobrynin/GridMixup, which OpenMixup calls GridMix. The GridMix of Pattern Recognition 2021 is
+another method: it also learns the labels of patches.
+
+Differs from that code: the window is first cut down to the image's sides. With these ranges most windows are
+larger, and the code then silently loses holes. lam = 1 has no holes, where the code has holes of one pixel.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+from samix.mixups.base import Hints, Mixup
+from samix.pairing import Pairing
+from samix.typing import Images, Lam, Mask
+
+
+class Grid(NamedTuple):
+    """One window and its cells per lam, in pixels."""
+
+    top: Int[Tensor, "N"]
+    left: Int[Tensor, "N"]
+    height: Int[Tensor, "N"]
+    width: Int[Tensor, "N"]
+    cell: Int[Tensor, "N"]
+
+
+def place_window(
+    size: tuple[int, int], area: Float[Tensor, "N"], aspect: Float[Tensor, "N"], place: Float[Tensor, "2 N"]
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Top, left, height and width of windows of that share of the image and that height / width."""
+    width = (area * (size[0] * size[1]) / aspect).sqrt().long()
+    height = (width * aspect).long().clamp(1, size[0])  # from the width before it is cut down
+    width = width.clamp(1, size[1])
+    top, left = ((size[0] - height) * place[0]).long(), ((size[1] - width) * place[1]).long()
+    return top, left, height, width
+
+
+def in_holes(length: int, start: Tensor, extent: Tensor, cell: Tensor, hole: Tensor) -> Bool[Tensor, "N _"]:
+    """True at the pixels of [start, start + extent) that lie in the first `hole` pixels of their cell."""
+    offset = torch.arange(length, device=start.device)[None] - start[:, None]
+    inside = (offset >= 0) & (offset < extent[:, None])
+    return inside & (offset % cell[:, None] < hole[:, None])
+
+
+def grid_mask(size: tuple[int, int], grid: Grid, lam: Lam) -> Mask:
+    """0 in the holes that lam leaves in each cell, 1 elsewhere."""
+    top, left, height, width, cell = grid
+    side = (cell * (1 - lam).sqrt()).long().clamp(min=1)
+    hole = torch.where(lam < 1, torch.minimum(side, cell - 1), 0)
+    rows, columns = in_holes(size[0], top, height, cell, hole), in_holes(size[1], left, width, cell, hole)
+    return (~(rows[:, None, :, None] & columns[:, None, None])).float()
+
+
+@dataclass(frozen=True, kw_only=True)
+class GridMix(Mixup):
+    """The partner shows through a grid of square holes."""
+
+    cells_min: int = 2
+    """Fewest cells across the window."""
+    cells_max: int = 6
+    """Most cells across the window."""
+    area: tuple[float, float] = (0.5, 1.0)
+    """Range of the window's share of the image, before it is cut down to the image's sides."""
+    aspect: tuple[float, float] = (0.5, 2.0)
+    """Range of the window's height / width."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 1 <= self.cells_min <= self.cells_max:
+            raise ValueError(
+                "mixup.cells_min and mixup.cells_max must satisfy 1 <= cells_min <= cells_max, "
+                f"got {self.cells_min} and {self.cells_max}."
+            )
+        if not 0 < self.area[0] <= self.area[1] <= 1:
+            raise ValueError(f"mixup.area must be a rising pair within (0, 1], got {self.area}.")
+        if not 0 < self.aspect[0] <= self.aspect[1]:
+            raise ValueError(f"mixup.aspect must be a rising pair of positive numbers, got {self.aspect}.")
+
+    def grid(self, size: tuple[int, int], count: int, generator: torch.Generator | None = None) -> Grid:
+        """Draws `count` windows and the number of cells across each."""
+        area = torch.empty(count).uniform_(*self.area, generator=generator)
+        aspect = torch.empty(count).uniform_(*self.aspect, generator=generator)
+        window = place_window(size, area, aspect, torch.rand(2, count, generator=generator))
+        cells = torch.randint(self.cells_min, self.cells_max + 1, (count,), generator=generator)
+        return Grid(*window, cell=(window[3] + cells - 1) // cells)
+
+    def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: torch.Generator | None) -> Mask:
+        """One grid per lam, on the device and in the dtype of the images."""
+        size, lam = (x.shape[-2], x.shape[-1]), pairing.lam.detach()
+        grid = self.grid(size, len(lam), generator)
+        return grid_mask(size, Grid(*(part.to(lam.device) for part in grid)), lam).to(x)

@@ -1,0 +1,119 @@
+"""ResizeMix (arXiv 2012.11101): the whole partner, made smaller, is pasted into the first image.
+
+tau ~ U(.1, .8) is the patch's side in units of the image's, so lam = 1 - tau^2. The patch has floor(tau H) x
+floor(tau W) pixels. Every sample has its own centre, uniform over the image, and the patch is moved back
+inside, so it is never cut off. Label weight: 1 - patch pixels / HW. Source: JayQine/ResizeMix.
+
+Shrinking is by nearest sampling: patch pixel k shows pixel floor(k H / h), the rule of `F.interpolate(mode=
+"nearest")`, here in integers (its float32 form is one pixel off at some sizes). A patch below one pixel is
+empty, where the original stops with an error. `from_alpha` gives OpenMixup's draw of tau, but not its clipped
+box, which squeezes the partner out of proportion.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Bool, Int, Shaped
+from torch import Tensor
+
+from samix.mixups.base import Hints, Mixup, mean_of
+from samix.mixups.mixed import Mixed, blend
+from samix.pairing import Pairing, draw_derangement, draw_lam
+from samix.typing import Images, Index, Lam
+
+
+class Interval(NamedTuple):
+    """The pixels [start, start + length) along one axis, for every sample."""
+
+    start: Int[Tensor, "B"]
+    length: Int[Tensor, "B"]
+
+    def offset(self, size: int) -> Int[Tensor, "B _"]:
+        """Where each pixel of the axis lies, counted from the start of the interval."""
+        return torch.arange(size, device=self.start.device)[None] - self.start[:, None]
+
+    def inside(self, size: int) -> Bool[Tensor, "B _"]:
+        """True at the pixels of the interval."""
+        return (self.offset(size) >= 0) & (self.offset(size) < self.length[:, None])
+
+    def nearest(self, size: int) -> Int[Tensor, "B _"]:
+        """The pixel of the whole axis that each pixel of the interval shows; outside it, any pixel."""
+        length = self.length.clamp(min=1)[:, None]  # an empty interval shows nothing
+        return (self.offset(size) * size // length).clamp(0, size - 1)
+
+
+def draw_interval(size: int, length: Tensor, generator: torch.Generator | None = None) -> Interval:
+    """Around a uniform pixel, moved back inside the image."""
+    centre = torch.randint(size, (len(length),), generator=generator).to(length.device)
+    start = torch.minimum((centre - length // 2).clamp(min=0), size - length)
+    return Interval(start, length)
+
+
+def draw_box(
+    size: tuple[int, int], lam: Lam, generator: torch.Generator | None = None
+) -> tuple[Interval, Interval]:
+    """Rows and columns of one box per lam, with sides floor(H sqrt(1 - lam)) and floor(W sqrt(1 - lam))."""
+    tau = (1 - lam.detach()).sqrt()
+    rows = draw_interval(size[0], (tau * size[0]).long(), generator)
+    return rows, draw_interval(size[1], (tau * size[1]).long(), generator)
+
+
+def shrink_into(planes: Tensor, index: Index, rows: Interval, columns: Interval) -> Shaped[Tensor, "B K H W"]:
+    """The partner of each image [B, K, H, W], shrunk to fill its box; outside the box, any of its pixels."""
+    height, width = planes.shape[-2:]
+    source = rows.nearest(height)[:, :, None] * width + columns.nearest(width)[:, None]  # [B, H, W]
+    source = source.flatten(1)[:, None].expand(-1, planes.shape[1], -1)
+    return planes[index].flatten(2).gather(2, source).view_as(planes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResizeMix(Mixup):
+    """The shrunk partner covers a box of the first image."""
+
+    scale_min: float = 0.1
+    """Smallest side of the patch, in units of the image's."""
+    scale_max: float = 0.8
+    """Largest side of the patch, in units of the image's."""
+    from_alpha: bool = False
+    """Draw tau ~ Beta(alpha, alpha), uniformly again where it leaves the range; else alpha is not used."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < self.scale_min <= self.scale_max <= 1:
+            raise ValueError(
+                "mixup.scale_min and mixup.scale_max must satisfy 0 < scale_min <= scale_max <= 1, "
+                f"got {self.scale_min} and {self.scale_max}."
+            )
+
+    def draw(
+        self, batch: int, generator: torch.Generator | None = None, device: torch.device | str | None = None
+    ) -> Pairing:
+        """Draws the side tau of the patch; lam = 1 - tau^2 is the share of the image that it leaves."""
+        count = batch if self.per_sample else 1
+        tau = torch.empty(count).uniform_(self.scale_min, self.scale_max, generator=generator)
+        if self.from_alpha:
+            drawn = draw_lam(count, self.alpha, generator)
+            tau = torch.where((drawn >= self.scale_min) & (drawn <= self.scale_max), drawn, tau)
+        lam = self.skip(1 - tau**2, generator)
+        return Pairing(lam.to(device), draw_derangement(batch, generator).to(device))
+
+    def __call__(
+        self,
+        x: Images,
+        pairing: Pairing,
+        hints: Hints | None = None,
+        generator: torch.Generator | None = None,
+    ) -> Mixed:
+        """Pastes the shrunk partners; dense targets shrink and move with them."""
+        rows, columns = draw_box((x.shape[-2], x.shape[-1]), pairing.lam.expand(len(x)), generator)
+        inside = rows.inside(x.shape[-2])[:, None, :, None] & columns.inside(x.shape[-1])[:, None, None]
+        mask = (~inside).to(x)
+        partner = partial(shrink_into, index=pairing.index, rows=rows, columns=columns)
+        return Mixed(
+            blend(x, partner(x), mask),
+            mask,
+            Pairing(mean_of(mask), pairing.index),
+            sources=lambda planes: (planes, partner(planes)),
+        )

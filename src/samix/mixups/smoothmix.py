@@ -1,0 +1,69 @@
+"""SmoothMix (CVPR workshops 2020, no arXiv number): the partner fades in around a point.
+
+G(u) = exp(-|u - c|^2 / 2 sigma^2) with its peak 1 at a uniformly drawn pixel c, sigma ~ U(.25, .5) of the
+height, x_mix = (1 - G) x_i + G x_j, label weight 1 - mean(G).
+
+The paper lets G show the first image, which is the same after the pair is exchanged. OpenMixup lets it show
+the partner, as here, but then weighs the first image's label by mean(G), which is the partner's.
+
+There is no Beta draw. Since lam = 1 must mean an untouched image, the nominal lam encodes the width:
+sigma = (1 - lam) / 2 of the height. The share that the first image really gets is the mask's mean.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from samix.mixups.base import Hints, Mixup
+from samix.pairing import Pairing, draw_derangement
+from samix.typing import Images, Lam, Mask
+
+
+def bump(length: int, centre: Tensor, sigma: Tensor) -> Tensor:
+    """[N, length]: the Gaussian of peak 1 along one axis; 0 everywhere where sigma is 0."""
+    distance = torch.arange(length, device=sigma.device)[None] - centre[:, None]
+    sigma = sigma[:, None]
+    curve = torch.exp(-0.5 * (distance / torch.where(sigma > 0, sigma, 1)) ** 2)
+    return torch.where(sigma > 0, curve, 0)
+
+
+def smoothmix_mask(size: tuple[int, int], lam: Lam, generator: torch.Generator | None = None) -> Mask:
+    """1 - G with sigma = (1 - lam) H / 2 around a random pixel: one G per lam."""
+    height, width = size
+    rows = torch.randint(height, (len(lam),), generator=generator).to(lam.device)
+    columns = torch.randint(width, (len(lam),), generator=generator).to(lam.device)
+    sigma = (1 - lam.detach()) * height / 2
+    # A round Gaussian is the product of its two axes.
+    return 1 - bump(height, rows, sigma)[:, None, :, None] * bump(width, columns, sigma)[:, None, None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SmoothMix(Mixup):
+    """The partner shows through a Gaussian; alpha is not used."""
+
+    sigma_min: float = 0.25
+    """Smallest width of the Gaussian, in units of the height."""
+    sigma_max: float = 0.5
+    """Largest width of the Gaussian, in units of the height; .5 is lam = 0."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 < self.sigma_min <= self.sigma_max <= 0.5:
+            raise ValueError(
+                "mixup.sigma_min and mixup.sigma_max must satisfy 0 < sigma_min <= sigma_max <= 0.5, "
+                f"got {self.sigma_min} and {self.sigma_max}."
+            )
+
+    def draw(
+        self, batch: int, generator: torch.Generator | None = None, device: torch.device | str | None = None
+    ) -> Pairing:
+        """Draws the width: lam = 1 - 2 sigma only encodes it, the label weight is the mask's mean."""
+        count = batch if self.per_sample else 1
+        sigma = torch.empty(count).uniform_(self.sigma_min, self.sigma_max, generator=generator)
+        lam = self.skip(1 - 2 * sigma, generator)
+        return Pairing(lam.to(device), draw_derangement(batch, generator).to(device))
+
+    def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: torch.Generator | None) -> Mask:
+        """One Gaussian per lam, on the device and in the dtype of the images."""
+        return smoothmix_mask((x.shape[-2], x.shape[-1]), pairing.lam, generator).to(x)

@@ -1,0 +1,228 @@
+"""Several policies, of which one is drawn for each batch or pair; timm's and DeiT's Mixup+CutMix is one such.
+
+The member is drawn first and then draws lam its own way, so that each keeps its alpha. `draw` returns a
+`Choice`, a pairing that remembers its member. For a bare pairing (a sweep over given lam) the member is drawn
+when the images are mixed, and takes the lam it is given.
+
+Mixup+CutMix is checked against huggingface/pytorch-image-models: CutMix (alpha 1) with probability .5, else
+mixup (alpha .8), with the label weight corrected to the box's true area. `per_sample` is timm's mode `elem`;
+its mode `pair` is left out. Partners are those of the pairing; timm reverses the batch, which must be even.
+"""
+
+from dataclasses import dataclass, replace
+
+import torch
+from jaxtyping import Int
+from torch import Tensor, nn
+
+from samix.mixups.base import Hints, Mixup
+from samix.mixups.cutmix import CutMix
+from samix.mixups.mixed import Mixed
+from samix.mixups.mixup import MixUp
+from samix.pairing import Pairing, draw_derangement
+from samix.typing import Images, Index, Lam, Mask
+
+Member = Int[Tensor, "#B"]
+
+
+class Choice(Pairing):
+    """A pairing that remembers which member drew its lam."""
+
+    member: Member | None = None
+    """On the CPU; [1]: one member for the batch, or [B]: one per pair. None: yet to be drawn."""
+
+    @classmethod
+    def of(cls, lam: Lam, index: Index, member: Member) -> "Choice":
+        """The pairing together with its members."""
+        choice = cls(lam, index)
+        choice.member = member
+        return choice
+
+    def _replace(self, **changes: Tensor) -> "Choice":
+        """The choice with another lam or index and the same members."""
+        changed = super()._replace(**changes)  # type: ignore[arg-type]
+        changed.member = self.member
+        return changed
+
+
+@dataclass(frozen=True, kw_only=True)
+class Switching(Mixup):
+    """Base of policies that let one of their members mix; a subclass says which and how often."""
+
+    alpha: float = 1.0
+    """Without effect: every member has its own."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.alpha != 1:
+            raise ValueError(f"mixup.alpha has no effect here, got {self.alpha}: set that of the members.")
+
+    @property
+    def members(self) -> tuple[Mixup, ...]:
+        """The policies to choose from."""
+        raise TypeError(f"{type(self).__name__} must define members.")
+
+    @property
+    def odds(self) -> tuple[float, ...]:
+        """The probability of each member."""
+        raise TypeError(f"{type(self).__name__} must define odds.")
+
+    def choose(self, count: int, generator: torch.Generator | None) -> Member:
+        """So many draws of a member's position."""
+        return torch.multinomial(torch.tensor(self.odds), count, replacement=True, generator=generator)
+
+    def chosen(self, pairing: Pairing, generator: torch.Generator | None) -> Member:
+        """The members that drew the pairing; new ones for a pairing that comes from elsewhere."""
+        if isinstance(pairing, Choice) and pairing.member is not None:
+            return pairing.member
+        return self.choose(len(pairing.lam) if self.per_sample else 1, generator)
+
+    def draw(
+        self, batch: int, generator: torch.Generator | None = None, device: torch.device | str | None = None
+    ) -> Choice:
+        """Draws a member, which then draws lam: one for the batch, or one for each pair."""
+        if self.per_sample:
+            member = self.choose(batch, generator)
+            lams = [replace(each, per_sample=True).draw(batch, generator).lam for each in self.members]
+            lam, index = pick(lams, member), draw_derangement(batch, generator)
+        else:
+            member = self.choose(1, generator)
+            lam, index = self.members[int(member)].draw(batch, generator)
+        return Choice.of(self.skip(lam, generator).to(device), index.to(device), member)
+
+    def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: torch.Generator | None) -> Mask:
+        """The mask of the batch's member, or each pair's from its own."""
+        member, bare = self.chosen(pairing, generator), Pairing(*pairing)
+        if len(member) == 1:
+            return self.members[int(member)].mask(x, bare, hints, generator)
+        masks = [each.mask(x, bare, hints, generator).expand(len(x), -1, -1, -1) for each in self.members]
+        return pick(masks, member)
+
+    def __call__(
+        self,
+        x: Images,
+        pairing: Pairing,
+        hints: Hints | None = None,
+        generator: torch.Generator | None = None,
+    ) -> Mixed:
+        """The batch as its member mixes it, or each pair by its own member's mask."""
+        member, bare = self.chosen(pairing, generator), Pairing(*pairing)
+        if len(member) == 1:
+            return self.members[int(member)](x, bare, hints, generator)
+        return super().__call__(x, Choice.of(*bare, member), hints, generator)
+
+    def picture(
+        self,
+        x: Images,
+        pairing: Pairing,
+        hints: Hints | None = None,
+        generator: torch.Generator | None = None,
+    ) -> Mixed:
+        """As the batch's member shows it."""
+        member, bare = self.chosen(pairing, generator), Pairing(*pairing)
+        if len(member) == 1:
+            return self.members[int(member)].picture(x, bare, hints, generator)
+        return super().picture(x, Choice.of(*bare, member), hints, generator)
+
+    def run(
+        self,
+        network: nn.Module,
+        x: Images,
+        pairing: Pairing,
+        hints: Hints | None = None,
+        generator: torch.Generator | None = None,
+    ) -> tuple[Tensor, Mixed]:
+        """As the batch's member runs it, so that members may mix inside the network."""
+        member, bare = self.chosen(pairing, generator), Pairing(*pairing)
+        if len(member) == 1:
+            return self.members[int(member)].run(network, x, bare, hints, generator)
+        return super().run(network, x, Choice.of(*bare, member), hints, generator)
+
+
+def pick(options: list[Tensor], member: Int[Tensor, "B"]) -> Tensor:
+    """Row i of option member[i], for all i."""
+    return torch.stack(options)[member, torch.arange(len(member))]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Switch(Switching):
+    """Any policies: `Switch(policies=(MixUp(alpha=0.8), TransMix()), probabilities=(0.5, 0.5))`."""
+
+    policies: tuple[Mixup, ...]
+    """The policies to choose from. With per_sample they must be policies of masks alone."""
+    probabilities: tuple[float, ...] = ()
+    """How likely each policy is; they sum to 1. Empty: all alike."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.policies:
+            raise ValueError("mixup.policies must name at least one policy.")
+        if len(self.odds) != len(self.policies):
+            raise ValueError(
+                f"mixup.probabilities must have one value per policy ({len(self.policies)}), "
+                f"got {len(self.probabilities)}."
+            )
+        if min(self.odds) < 0 or abs(sum(self.odds) - 1) > 1e-6:
+            raise ValueError(
+                f"mixup.probabilities must not be negative and must sum to 1, got {self.probabilities}."
+            )
+        for policy in self.policies:
+            self.check(policy)
+
+    def check(self, policy: Mixup) -> None:
+        """Refuses members that cannot be told apart by their masks."""
+        kind = type(policy)
+        if isinstance(policy, Switching):
+            raise ValueError(
+                f"mixup.policies must not hold another {kind.__name__}; list its members instead."
+            )
+        if self.per_sample and (kind.__call__ is not Mixup.__call__ or kind.run is not Mixup.run):
+            raise ValueError(
+                f"{kind.__name__} does more than mask, so it cannot be chosen per pair; set per_sample=False."
+            )
+
+    @property
+    def members(self) -> tuple[Mixup, ...]:
+        return self.policies
+
+    @property
+    def odds(self) -> tuple[float, ...]:
+        return self.probabilities or (1 / len(self.policies),) * len(self.policies)
+
+    @property
+    def needs(self) -> tuple[str, ...]:  # type: ignore[override]
+        """All that any member needs: hints are made before the member is known."""
+        return tuple(dict.fromkeys(name for policy in self.policies for name in policy.needs))
+
+    @property
+    def masks_pairs(self) -> bool:  # type: ignore[override]
+        """Whether every member does."""
+        return all(policy.masks_pairs for policy in self.policies)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MixupCutMix(Switching):
+    """Mixup or CutMix, as in the recipes of DeiT, Swin and RSB."""
+
+    mixup_alpha: float = 0.8
+    """lam ~ Beta(mixup_alpha, mixup_alpha) where mixup is drawn."""
+    cutmix_alpha: float = 1.0
+    """lam ~ Beta(cutmix_alpha, cutmix_alpha) where CutMix is drawn."""
+    switch_prob: float = 0.5
+    """Probability of CutMix."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("mixup_alpha", "cutmix_alpha"):
+            if getattr(self, name) <= 0:
+                raise ValueError(f"mixup.{name} must be positive, got {getattr(self, name)}.")
+        if not 0 <= self.switch_prob <= 1:
+            raise ValueError(f"mixup.switch_prob must lie in [0, 1], got {self.switch_prob}.")
+
+    @property
+    def members(self) -> tuple[Mixup, ...]:
+        return MixUp(alpha=self.mixup_alpha), CutMix(alpha=self.cutmix_alpha)
+
+    @property
+    def odds(self) -> tuple[float, ...]:
+        return 1 - self.switch_prob, self.switch_prob

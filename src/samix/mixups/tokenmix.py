@@ -1,0 +1,159 @@
+"""TokenMix (arXiv 2207.08409): blocks of tokens of the partner, labels by the attention that each part drew.
+
+1. lam is a constant, 1/2. The partner gets T = min(n, floor(n (1 - lam)) + extra) of the n tokens.
+2. Until T tokens are set: a block of area ~ U(1, missing), aspect ~ exp U(ln .3, -ln .3) and sides
+   h = round sqrt(area aspect), w = round sqrt(area / aspect), both below the grid's, at a uniform place. It
+   is taken if it adds between 1 and `missing` tokens; ten refusals in a row end the search.
+3. x_mix = M x_i + (1 - M) x_j with the mask at the nearest token (M = 1 keeps the first image), and
+   y = a y_i + b y_j with a = sum(A_i M), b = sum(A_j (1 - M)), each map A divided by its sum.
+
+Checked against Sense-X/TokenMix. There A is a teacher's label map cut like the picture; ours is the class
+token's attention to the clean image. There a and b are used as they are, with binary cross-entropy
+(`normalized=False`); our default divides by a + b, which softmax cross-entropy asks for. There extra is 14 of
+196 tokens; ours is the same share of any grid, rounded. Partners are those of the pairing; the code reverses
+the batch and mixes every other one by mixup: `Switch(policies=(MixUp(alpha=0.8), TokenMix()))`.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from jaxtyping import Bool, Int
+from torch import Tensor
+from torch.nn import functional as F
+
+from samix.mixups.base import Hints, Mixup, mean_of
+from samix.mixups.mixed import Mixed, Parents, blend
+from samix.pairing import Pairing, draw_derangement
+from samix.typing import AttentionMap, Images, Index, Lam, Mask, PerSample
+
+EXTRA = 14 / 196
+"""Tokens of the partner beyond n (1 - lam), as a share of all tokens."""
+TRIES = 10
+"""Refused blocks in a row after which the search ends."""
+
+Grid = tuple[int, int]
+Counts = Int[Tensor, "#B"]
+Tokens = Bool[Tensor, "#B h w"]
+
+
+def partner_tokens(lam: Lam, count: int) -> Counts:
+    """T = min(n, floor(n (1 - lam)) + extra) of n tokens; none for lam = 1."""
+    lam = lam.detach().cpu().double()
+    wanted = (count * (1 - lam)).long() + round(count * EXTRA)
+    return torch.where(lam < 1, wanted.clamp(max=count), 0)
+
+
+def random_tokens(grid: Grid, wanted: Counts, generator: torch.Generator | None) -> Tokens:
+    """True at so many tokens each, anywhere."""
+    places = torch.rand(len(wanted), grid[0] * grid[1], generator=generator).argsort(dim=1).argsort(dim=1)
+    return (places < wanted[:, None]).unflatten(1, grid)
+
+
+def draw_blocks(grid: Grid, missing: Counts, generator: torch.Generator | None) -> Tokens:
+    """True inside one block each, of about 1 to `missing` tokens; empty where it does not fit."""
+    u = torch.rand(4, len(missing), dtype=torch.float64, generator=generator)
+    area, aspect = 1 + u[0] * (missing - 1).clamp(min=0), torch.exp((2 * u[1] - 1) * math.log(0.3))
+    height, width = (area * aspect).sqrt().round(), (area / aspect).sqrt().round()
+    top, left = (u[2] * (grid[0] - height + 1)).floor(), (u[3] * (grid[1] - width + 1)).floor()
+
+    rows, columns = (torch.arange(side)[None] for side in grid)
+    in_rows = (rows >= top[:, None]) & (rows < (top + height)[:, None])
+    in_columns = (columns >= left[:, None]) & (columns < (left + width)[:, None])
+    fits = (height < grid[0]) & (width < grid[1])
+    return in_rows[:, :, None] & in_columns[:, None, :] & fits[:, None, None]
+
+
+def block_tokens(grid: Grid, wanted: Counts, generator: torch.Generator | None) -> Tokens:
+    """True at up to so many tokens each, added block by block, all masks side by side."""
+    tokens = torch.zeros(len(wanted), *grid, dtype=torch.bool)
+    refused = torch.zeros_like(wanted)
+    while True:
+        missing = wanted - tokens.sum(dim=(1, 2))
+        searching = (missing > 0) & (refused < TRIES)
+        if not searching.any():
+            return tokens
+        new = draw_blocks(grid, missing, generator) & ~tokens
+        added = new.sum(dim=(1, 2))
+        taken = searching & (added >= 1) & (added <= missing)
+        tokens = tokens | (new & taken[:, None, None])
+        refused = torch.where(taken, 0, refused + 1)
+
+
+def to_pixels(partner: Tokens, x: Images) -> Mask:
+    """The pixel mask, 0 where the nearest token is the partner's, like the images."""
+    return F.interpolate((~partner)[:, None].to(x), size=x.shape[-2:], mode="nearest")
+
+
+def token_shares(partner: Tokens, attention: AttentionMap, index: Index) -> tuple[PerSample, PerSample]:
+    """(a, b) = (sum of A_i where the first image shows, sum of A_j where the partner shows)."""
+    attention = attention.detach().float()
+    attention = attention / (attention.sum(dim=(1, 2), keepdim=True) + 1e-8)
+    first = (attention * ~partner).sum(dim=(1, 2))
+    second = (attention[index] * partner).sum(dim=(1, 2))
+    # An untouched image keeps its whole label, whatever its map sums to.
+    return torch.where(partner.any(dim=2).any(dim=1), first, 1), second
+
+
+@dataclass(frozen=True, kw_only=True)
+class TokenMix(Mixup):
+    """Blocks of the partner's tokens, and labels weighed by attention to the clean images."""
+
+    alpha: float = 1.0
+    """Not used: lam is the constant `keep`."""
+    keep: float = 0.5
+    """lam: the part of the tokens that the first image keeps, before the extra tokens of the partner."""
+    random: bool = False
+    """Choose single tokens instead of blocks."""
+    normalized: bool = True
+    """Divide the label weights a and b by their sum; False (the original) goes with binary cross-entropy."""
+
+    needs: ClassVar[tuple[str, ...]] = ("attention",)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.keep <= 1:
+            raise ValueError(f"mixup.keep must lie in [0, 1], got {self.keep}.")
+
+    def draw(
+        self, batch: int, generator: torch.Generator | None = None, device: torch.device | str | None = None
+    ) -> Pairing:
+        """lam = keep for everyone; 1 where a batch (or pair) stays as it is."""
+        lam = self.skip(torch.full((batch if self.per_sample else 1,), float(self.keep)), generator)
+        return Pairing(lam.to(device), draw_derangement(batch, generator).to(device))
+
+    def tokens(self, lam: Lam, attention: AttentionMap, generator: torch.Generator | None) -> Tokens:
+        """Where the partner shows, on the attention's grid: one mask per lam."""
+        grid = attention.shape[-2], attention.shape[-1]
+        choose = random_tokens if self.random else block_tokens
+        return choose(grid, partner_tokens(lam, grid[0] * grid[1]), generator).to(attention.device)
+
+    def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: torch.Generator | None) -> Mask:
+        """One mask of whole tokens per lam."""
+        assert hints.attention is not None  # declared in `needs`
+        return to_pixels(self.tokens(pairing.lam, hints.attention, generator), x)
+
+    def __call__(
+        self,
+        x: Images,
+        pairing: Pairing,
+        hints: Hints | None = None,
+        generator: torch.Generator | None = None,
+    ) -> Mixed:
+        """Mixes tokens; labels weigh what each image's own attention says about the part that shows."""
+        attention, index = self.checked(hints).attention, pairing.index
+        assert attention is not None  # `checked` has seen to it
+        partner = self.tokens(pairing.lam, attention, generator)
+        mask = to_pixels(partner, x)
+        x_mix = blend(x, x[index], mask)
+
+        first, second = token_shares(partner, attention, index)
+        total = first + second
+        # Two maps that see nothing of what shows say nothing about the labels; then the area does.
+        lam = torch.where(total > 0, first / total, mean_of(mask))
+        if self.normalized:
+            return Mixed(x_mix, mask, Pairing(lam, index))
+        pairs = torch.stack([torch.arange(len(index), device=index.device), index], dim=1)
+        shares = Parents(pairs, torch.stack([first, second], dim=1))
+        return Mixed(x_mix, mask, Pairing(lam, index), parents=shares)

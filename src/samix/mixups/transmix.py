@@ -1,0 +1,95 @@
+"""TransMix (arXiv 2111.09833): CutMix pictures whose labels follow what the network attends to.
+
+    lam_i = w * area + (1 - w) * sum(A_i M) / sum(A_i)
+
+M is the box mask (1 keeps the first image) at the nearest pixels of the token grid; A_i is the class token's
+attention to the patches of mixed image i in the last block, mean over heads, before attention dropout. It
+comes from the very forward pass that gives the loss and carries no gradient.
+
+Checked against Beckschen/TransMix. The paper's text weighs by attention alone (w = 0); the code, and so our
+default, takes w = 1/2. Partners are those of the pairing; the code reverses the batch. There every batch is
+mixed either so or by mixup: `Switch(policies=(MixUp(alpha=0.8), TransMix()))`.
+"""
+
+from dataclasses import dataclass, replace
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from samix.attention import watching_attention
+from samix.mixups.base import Hints, Mixup, mean_of
+from samix.mixups.cutmix import cutmix_mask
+from samix.mixups.mixed import Mixed, blend
+from samix.pairing import Pairing
+from samix.typing import AttentionMap, Images, Mask, PerSample
+
+
+def covered_attention(mask: Mask, attention: AttentionMap) -> PerSample:
+    """sum(A (1 - M)) / sum(A): the part of each image's attention that falls on the partner's box."""
+    box = 1 - F.interpolate(mask.float(), size=attention.shape[-2:], mode="nearest")[:, 0]  # [1 or B, h, w]
+    return (attention * box).sum(dim=(1, 2)) / attention.sum(dim=(1, 2))
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransMix(Mixup):
+    """CutMix for transformers with a class token; label weights from their attention to the mixed images."""
+
+    area_weight: float = 0.5
+    """Part of the label weight that is the box's area; the rest is attention (the paper's text: 0)."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 0 <= self.area_weight <= 1:
+            raise ValueError(f"mixup.area_weight must lie in [0, 1], got {self.area_weight}.")
+
+    def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: torch.Generator | None) -> Mask:
+        """CutMix's box: one per lam."""
+        return cutmix_mask((x.shape[-2], x.shape[-1]), pairing.lam, generator).to(x)
+
+    def __call__(
+        self,
+        x: Images,
+        pairing: Pairing,
+        hints: Hints | None = None,
+        generator: torch.Generator | None = None,
+    ) -> Mixed:
+        """Only with area_weight = 1, which is CutMix: images alone do not tell where a network looks."""
+        if self.area_weight < 1:
+            raise ValueError(
+                "TransMix weighs labels by the network's attention to the mixed images, so it cannot mix "
+                "without the network. Call policy.run(network, x, pairing) or "
+                "samix.Mix(...).forward(model, x, y), or set area_weight=1 for labels by area alone."
+            )
+        return super().__call__(x, pairing, hints, generator)
+
+    def picture(
+        self,
+        x: Images,
+        pairing: Pairing,
+        hints: Hints | None = None,
+        generator: torch.Generator | None = None,
+    ) -> Mixed:
+        """CutMix's pictures, with labels by area."""
+        return replace(self, area_weight=1.0)(x, pairing, hints, generator)
+
+    def run(
+        self,
+        network: nn.Module,
+        x: Images,
+        pairing: Pairing,
+        hints: Hints | None = None,
+        generator: torch.Generator | None = None,
+    ) -> tuple[Tensor, Mixed]:
+        """One forward pass gives the outputs and, on its way, the attention that weighs the labels."""
+        if self.area_weight == 1:
+            return super().run(network, x, pairing, hints, generator)
+        mask = self.mask(x, pairing, self.checked(hints), generator)
+        x_mix = blend(x, x[pairing.index], mask)
+        with watching_attention(network) as seen:
+            outputs = network(x_mix)
+
+        # Counted from what is covered, so that an image without a box weighs exactly 1.
+        area, attention = 1 - mean_of(mask), covered_attention(mask, seen[-1])
+        lam = 1 - self.area_weight * area - (1 - self.area_weight) * attention
+        return outputs, Mixed(x_mix, mask, Pairing(lam, pairing.index))
