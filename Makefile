@@ -18,7 +18,7 @@ demo: setup
 	$(BIN)/samix demo
 
 test: setup
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2
 
 # Frameworks too heavy for everyday tests, in an environment of their own.
 test-integrations: constraints.txt

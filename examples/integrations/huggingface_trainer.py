@@ -8,11 +8,12 @@ import tempfile
 from typing import Any
 
 import torch
+
+from samix import Mix  # isort: skip  (first, so that torchvision imports beside a CPU build of torch)
 from torch.nn import functional as F
 from torch.utils.data import Dataset
 from transformers import Trainer, TrainingArguments, ViTConfig, ViTForImageClassification
 
-from samix import Mix
 from samix.data.datasets import Data, ImageSet, load_data
 from samix.data.views import normalize
 
@@ -32,7 +33,7 @@ class Digits(Dataset):
 
 
 class MixingTrainer(Trainer):
-    mix = Mix(["mixup", "resizemix"], classes=10)
+    mix = Mix(["mixup", "resizemix"], classes=10, prob=0.5)
 
     def compute_loss(self, model: Any, inputs: Any, return_outputs: bool = False, **_: Any) -> Any:
         x, y = inputs["pixel_values"], inputs["labels"]
@@ -45,8 +46,9 @@ class MixingTrainer(Trainer):
 size = {"hidden_size": 48, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 96}
 model = ViTForImageClassification(ViTConfig(image_size=16, patch_size=4, num_labels=10, **size))
 with tempfile.TemporaryDirectory() as folder:
-    quiet = {"report_to": "none", "save_strategy": "no", "disable_tqdm": True, "use_cpu": True, "seed": 0}
-    arguments = TrainingArguments(folder, max_steps=STEPS, learning_rate=3e-3, **quiet)
+    quiet = {"report_to": "none", "save_strategy": "no", "disable_tqdm": True, "use_cpu": True}
+    size = {"max_steps": STEPS, "learning_rate": 2e-3, "per_device_train_batch_size": 100}
+    arguments = TrainingArguments(folder, **size, **quiet)
     trainer = MixingTrainer(model, arguments, train_dataset=Digits(data.train))
     trainer.train()
     logits = torch.from_numpy(trainer.predict(Digits(data.test)).predictions)

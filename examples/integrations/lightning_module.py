@@ -5,13 +5,14 @@ pip install lightning;  python examples/integrations/lightning_module.py [steps]
 
 import sys
 
-import lightning
 import torch
+
+from samix import Mix, mixed_accuracy  # isort: skip  (first, so that torchvision imports beside a CPU build of torch)
+import lightning
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, TensorDataset
 
-from samix import Mix, mixed_accuracy
 from samix.data.datasets import Data, load_data
 from samix.data.views import normalize
 

@@ -69,3 +69,28 @@ def test_loading_prints_json(capsys):
     rows = json.loads(capsys.readouterr().out)["rows"]
     assert [row["workers"] for row in rows] == [0, 0, 1, 2]
     assert all(row["loading"] > 0 and row["training"] > 0 and row["share"] > 0 for row in rows)
+
+
+@pytest.mark.slow
+def test_mixups_prints_every_peer_beside_ours(monkeypatch, capsys):
+    mixups = load("mixups")
+    monkeypatch.setattr(mixups, "BATCHES", {32: 8, 224: 2})
+    monkeypatch.setattr(
+        "sys.argv", ["mixups.py", "--rows", "mixup", "fmix", "--sizes", "32", "--rounds", "1", "--json"]
+    )
+    mixups.main()
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert {(row["row"], row["peer"]) for row in rows} >= {
+        ("mixup", "timm"),
+        ("mixup", "torchvision"),
+        ("fmix", ""),
+    }
+    assert all(row["seconds"] > 0 and row["batch"] == 8 for row in rows)
+    assert all((row["ratio"] is None) == (row["peer"] == "") for row in rows)
+
+
+def test_steptime_compares_attentive_policies_with_their_own_network(steptime):
+    assert steptime.baseline("transmix") == "plain-vit" and steptime.baseline("fmix") == "plain"
+    for name in steptime.ROWS:
+        theirs, own = steptime.ROWS[steptime.baseline(name)], steptime.ROWS[name]
+        assert theirs.encoder == own.encoder

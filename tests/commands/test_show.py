@@ -38,3 +38,19 @@ def test_error_a_picture_that_is_none(fail, tmp_path):
 
 def test_error_both_a_run_and_pictures(fail, trained):
     assert "one of them" in fail("show", trained, "--images", "a.png", "b.png")
+
+
+def test_value_only_the_wanted_policies(call, tmp_path):
+    write(tmp_path / "a.png", "RGB")
+    write(tmp_path / "b.png", "RGB")
+    sizes = []
+    for names in (["mixup", "puzzlemix"], ["mixup", "puzzlemix", "fmix", "alignmix"]):
+        call("show", "--images", "a.png", "b.png", "--size", 16, "--mixups", *names)
+        with Image.open(tmp_path / "mixed.png") as picture:
+            sizes.append(picture.size[1])
+    assert sizes[1] > sizes[0]
+
+
+def test_error_an_unknown_policy_gets_a_suggestion(fail, tmp_path):
+    write(tmp_path / "a.png", "RGB")
+    assert "unknown mixup 'puzlemix'" in fail("show", "--images", "a.png", "a.png", "--mixups", "puzlemix")

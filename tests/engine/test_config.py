@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from samix.data.datasets import Data
 from samix.engine.config import (
     POLICIES,
     Machine,
@@ -13,6 +14,7 @@ from samix.engine.config import (
     policy_name,
     to_dict,
 )
+from samix.methods.augmixing import AugMixing
 from samix.methods.mixing import Mixing
 from samix.methods.samix import LearnedMixup, SAMix
 from samix.methods.supervised import Objective, Supervised
@@ -21,12 +23,13 @@ from samix.mixups import MIXUPS
 
 @pytest.mark.parametrize("name", POLICIES)
 def test_value_every_policy_builds_and_trains(name):
-    recipe = Recipe(mixup=POLICIES[name](), encoder=Network(width=4))
+    network = Network(name="small-vit" if name in ("transmix", "tokenmix") else "small-resnet", width=4)
+    recipe = Recipe(mixup=POLICIES[name](), encoder=network, data=Data(size=16))
     assert policy_name(recipe.mixup) == to_dict(recipe)["mixup"]["name"] == name
     model = build_model(recipe, 5)
     kind = Supervised if name == "plain" else Mixing if name in MIXUPS else SAMix
-    assert type(model) is kind
-    losses = model(torch.randn(4, 3, 16, 16), torch.arange(4), 0.0)
+    assert isinstance(model, kind) and isinstance(model, AugMixing) == (name == "augmix")
+    losses = model(torch.rand(4, 3, 16, 16), torch.arange(4), 0.0)
     assert losses.total.isfinite() and (losses.mixer is not None) == (kind is SAMix)
 
 
@@ -46,8 +49,8 @@ def test_value_clean_head(objective, policy, own_head):
 
 
 def test_value_width_and_drop_path_reach_the_network():
-    assert Network(width=6).build().probe(16) == (24, 48)
-    dropping = Network(name="resnet18-cifar", drop_path=0.2).build()
+    assert Network(width=6).build(16).probe(16) == (24, 48)
+    dropping = Network(name="resnet18-cifar", drop_path=0.2).build(32)
     assert any(type(module).__name__ == "DropPath" for module in dropping.modules())
 
 

@@ -34,8 +34,8 @@ build_model, check_finite = loop.build_model, loop.check_finite
 kept = {}
 
 
-def build(recipe, classes):
-    kept["model"], kept["losses"] = build_model(recipe, classes), []
+def build(recipe, classes, stats):
+    kept["model"], kept["losses"] = build_model(recipe, classes, stats), []
     return kept["model"]
 
 

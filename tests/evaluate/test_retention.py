@@ -87,7 +87,7 @@ def test_mixup_keeps_exactly_lam(lam):
 def test_blind_cutmix_keeps_half_of_both_but_little_of_the_weaker():
     generator = torch.Generator().manual_seed(0)
     rows = retention_sweep(
-        lambda x, pairing: CutMix()(x, pairing, generator), draw_pictures(960), [0.3, 0.5, 0.7]
+        lambda x, pairing: CutMix()(x, pairing, generator=generator), draw_pictures(960), [0.3, 0.5, 0.7]
     )
     assert all(row.both == pytest.approx(0.5, abs=0.02) for row in rows)
     assert all(row.weaker < 0.4 for row in rows)

@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from samix.mixups.alignmix import AlignMix, align, align_and_blend
+from samix.mixups.alignmix import AlignMix, align, align_and_blend, patch_side
 from samix.mixups.sinkhorn import squared_distances, transport_plan
 from samix.nn.encoder import build_encoder
 from samix.pairing import Pairing
@@ -217,3 +217,10 @@ def test_value_half_precision_maps_under_autocast():
 def test_error_input_share(share):
     with pytest.raises(ValueError, match=rf"mixup.input_share must lie in \[0, 1\], got {share}"):
         AlignMix(input_share=share)
+
+
+@pytest.mark.parametrize(
+    ("size", "side"), [((32, 32), 2), ((16, 16), 1), ((64, 64), 4), ((12, 20), 1), ((33, 34), 1)]
+)
+def test_value_pictures_are_mixed_in_patches(size, side):
+    assert patch_side(*size) == side

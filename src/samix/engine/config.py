@@ -55,9 +55,11 @@ class Network:
         if not 0 <= self.drop_path < 1:
             raise ValueError(f"encoder.drop_path must lie in [0, 1), got {self.drop_path}.")
 
-    def build(self) -> Encoder:
-        """A fresh encoder."""
+    def build(self, size: int) -> Encoder:
+        """A fresh encoder for pictures of `size` px."""
         options: dict[str, Any] = {"width": self.width} if self.name.startswith("small-") else {}
+        if self.name == "small-vit":
+            options["size"] = size
         if self.drop_path:
             options["drop_path_rate"] = self.drop_path
         return build_encoder(self.name, **options)
@@ -190,7 +192,7 @@ def to_dict(recipe: Recipe) -> dict[str, Any]:
 
 def build_model(recipe: Recipe, classes: int, stats: Stats | None = None) -> Supervised | Mixing | SAMix:
     """The model that a recipe describes; `stats` tells policies how its images are normalised."""
-    encoder = recipe.encoder.build()
+    encoder = recipe.encoder.build(recipe.data.size)
     channels, dim = encoder.probe(recipe.data.size)
     branch = recipe.objective.clean_weight > 0 and not isinstance(recipe.mixup, Plain)
     clean_head: nn.Module | None = (

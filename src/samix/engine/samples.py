@@ -16,6 +16,7 @@ from samix.engine.checkpoint import write_atomically, write_text
 from samix.engine.config import Plain, Recipe
 from samix.evaluate.following import Following, follow_lam
 from samix.evaluate.retention import retention_sweep
+from samix.methods.hints import frozen
 from samix.methods.samix import SAMix
 from samix.mixups.base import Mixup
 from samix.mixups.mixed import Mixed
@@ -34,12 +35,10 @@ def measure_following(recipe: Recipe, model: Any, split: Split, count: int = 200
         return None
     x, _ = sample_images(recipe, model, split, count)
     index = torch.arange(len(x), device=x.device).roll(len(x) // 2)
-    training = model.training
-    model.eval()
-    z = model.momentum.maps(x)
     size = (x.shape[-2], x.shape[-1])
-    masks = [model.mixer(z, Pairing(x.new_tensor([lam]), index), size).cpu() for lam in LAMS]
-    model.train(training)
+    with frozen(model):
+        z = model.momentum.maps(x)
+        masks = [model.mixer(z, Pairing(x.new_tensor([lam]), index), size).cpu() for lam in LAMS]
     return follow_lam(torch.stack(masks), torch.tensor(LAMS))
 
 
@@ -79,11 +78,9 @@ def write_samples(folder: Path, recipe: Recipe, model: Any, split: Split) -> Non
 @torch.no_grad()
 def explain(model: SAMix, x: Images, pairing: Pairing) -> tuple[Tensor, Tensor]:
     """The Mixer's content map and its attention averaged over the asking positions, both [B, h, w]."""
-    training = model.training
-    model.eval()
-    z = model.momentum.maps(x).float()
-    parts = model.mixer.parts(z, pairing)
-    model.train(training)
+    with frozen(model):
+        z = model.momentum.maps(x).float()
+        parts = model.mixer.parts(z, pairing)
     return parts.content[:, 0], parts.attention.mean(dim=1).view(len(z), *z.shape[-2:])
 
 
@@ -106,7 +103,7 @@ def write_retention(folder: Path, recipe: Recipe, model: Any, split: Split, coun
         sources = None if moved is None else lambda t: tuple(part.cpu() for part in moved(t.to(device)))
         return Mixed(images, mixed.mask.cpu(), pairing, sources=sources)
 
-    with seeded(fold(recipe.seed, "retention")):
+    with seeded(fold(recipe.seed, "retention")), frozen(model):
         rows = retention_sweep(mix, pictures, LAMS)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

@@ -20,6 +20,13 @@ def blend(x: Images, partner: Images, mask: Mask) -> Images:
     return torch.lerp(partner, x, mask)  # one pass over the images, exact at 0 and 1
 
 
+def in_format_of(x: Tensor, values: Tensor) -> Tensor:
+    """The values [B, K, H, W] in the memory format of x, so that channels-last images stay so."""
+    if x.is_contiguous(memory_format=torch.channels_last):
+        return values.contiguous(memory_format=torch.channels_last)
+    return values
+
+
 class Parents(NamedTuple):
     """Which images of the batch each mixed image was made of, for policies that mix more than pairs."""
 

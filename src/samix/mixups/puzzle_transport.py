@@ -18,6 +18,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
+from samix.mixups.mixed import in_format_of
 from samix.mixups.puzzle_energy import PerBlock
 
 Plan: TypeAlias = Int[Tensor, "B N"]
@@ -76,4 +77,4 @@ def move_blocks(planes: Tensor, plan: Plan, grid: tuple[int, int]) -> Tensor:
     blocks = blocks.permute(0, 2, 4, 1, 3, 5).flatten(1, 2)  # [B, N, K, h, w]
     batch = torch.arange(len(plan), device=plan.device)[:, None]
     moved = blocks[batch, plan].unflatten(1, (rows, columns))
-    return moved.permute(0, 3, 1, 4, 2, 5).reshape(planes.shape)
+    return in_format_of(planes, moved.permute(0, 3, 1, 4, 2, 5).reshape(planes.shape))

@@ -19,7 +19,7 @@ from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
 
 from samix.mixups.base import Hints, Mixup, mean_of
-from samix.mixups.mixed import Mixed, blend
+from samix.mixups.mixed import Mixed, blend, in_format_of
 from samix.pairing import Pairing, draw_derangement, draw_lam
 from samix.typing import Images, Index, Lam
 
@@ -65,7 +65,8 @@ def shrink_into(planes: Tensor, index: Index, rows: Interval, columns: Interval)
     height, width = planes.shape[-2:]
     source = rows.nearest(height)[:, :, None] * width + columns.nearest(width)[:, None]  # [B, H, W]
     source = source.flatten(1)[:, None].expand(-1, planes.shape[1], -1)
-    return planes[index].flatten(2).gather(2, source).view_as(planes)
+    shrunk = planes[index].flatten(2).gather(2, source).view(planes.shape)
+    return in_format_of(planes, shrunk)
 
 
 @dataclass(frozen=True, kw_only=True)
