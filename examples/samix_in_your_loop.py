@@ -8,7 +8,7 @@ import sys
 import torch
 from torch import nn
 
-from samix import Encoder, LearnedMixup, MixerConfig, SAMix, Supervised
+from samix import LearnedMixup, SAMix
 from samix.data.datasets import Data, load_data
 from samix.data.views import normalize
 
@@ -36,12 +36,10 @@ data = load_data(Data(name="digits", size=16, view="none"))
 train, test, classes = data.train, data.test, len(data.train.classes)
 yours = YourClassifier(classes)
 
-# Name the layer whose map the Mixer reads. Your network gives logits, so it needs no further head.
-method = Supervised(Encoder(yours, layer="stage2"), nn.Identity(), classes)
-mixer = MixerConfig().build(channels=32)
-model = SAMix(method, mixer, LearnedMixup(momentum=0.99, momentum_end=0.999))
+# Name the layer whose map the Mixer reads. The momentum suits a short run.
+model = SAMix.wrap(yours, "stage2", classes, LearnedMixup(momentum=0.99, momentum_end=0.999), size=16)
 
-groups = [{"params": method.parameters()}, {"params": mixer.parameters(), "lr": 0.1}]
+groups = [{"params": yours.parameters()}, {"params": model.mixer.parameters(), "lr": 0.1}]
 optimizer = torch.optim.SGD(groups, lr=0.05, momentum=0.9, weight_decay=5e-4)
 for step in range(STEPS):
     index = torch.randint(len(train.labels), (50,))

@@ -353,3 +353,29 @@ def test_value_defaults():
 def test_error_bad_settings_are_refused_by_name(field, value):
     with pytest.raises(ValueError, match=rf"mixup\.{field} must .* got {value}"):
         LearnedMixup(**{field: value})
+
+
+def own_network(classes: int = 5) -> nn.Module:
+    return nn.Sequential(
+        nn.Conv2d(3, 8, 3, 2),
+        nn.BatchNorm2d(8),
+        nn.ReLU(),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+        nn.Linear(8, classes),
+    )
+
+
+def test_value_wrap_trains_a_network_of_ones_own():
+    network = own_network()
+    model = SAMix.wrap(network, "2", 5, LearnedMixup(eta=0.2), size=16)
+    assert model.method.encoder.network is network and model.settings.eta == 0.2
+    x, y = torch.randn(4, 3, 16, 16), torch.tensor([0, 1, 2, 4])
+    torch.testing.assert_close(model.eval().heads(x)["mix_q"], network(x))
+    model.train()(x, y, 0.5).total.backward()
+    assert all(p.grad is not None for group in model.parameter_groups().values() for p in group)
+
+
+def test_error_wrap_a_network_with_other_classes():
+    with pytest.raises(ValueError, match="gives 5 logits, but there are 7 classes"):
+        SAMix.wrap(own_network(), "2", 7, size=16)

@@ -18,6 +18,7 @@ from samix.methods.supervised import Supervised, part_of
 from samix.mixups.adjust import adjust_mask
 from samix.mixups.mixed import Mixed, blend
 from samix.mixups.mixup import constant_mask
+from samix.nn.encoder import Encoder
 from samix.nn.mixer import Mixer, MixerConfig
 from samix.nn.momentum import momentum_copy, momentum_update
 from samix.pairing import Pairing, as_image_weight, draw_pairing
@@ -113,6 +114,26 @@ class SAMix(nn.Module):
         self.method, self.mixer = method, mixer
         self.settings = settings or LearnedMixup()
         self.momentum = momentum_copy(method)
+
+    @classmethod
+    def wrap(
+        cls,
+        network: nn.Module,
+        layer: str,
+        classes: int,
+        settings: LearnedMixup | None = None,
+        *,
+        size: int = 32,
+    ) -> "SAMix":
+        """SAMix around a classifier (images -> logits) of your own; the Mixer reads the map of `layer`.
+
+        `size` is a picture size that the network accepts: one black picture tells the map's channels.
+        """
+        settings, encoder = settings or LearnedMixup(), Encoder(network, layer)
+        channels, outputs = encoder.probe(size)
+        if outputs != classes:
+            raise ValueError(f"the network gives {outputs} logits, but there are {classes} classes.")
+        return cls(Supervised(encoder, nn.Identity(), classes), settings.mixer.build(channels), settings)
 
     def forward(self, x: Images, y: Labels, progress: float = 0.0) -> Losses:
         """Both objectives of Eq. (5) for one batch."""
