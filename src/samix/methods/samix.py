@@ -16,7 +16,7 @@ from samix.methods.base import Losses, MixerLog
 from samix.methods.hints import frozen
 from samix.methods.supervised import Supervised, part_of
 from samix.mixups.adjust import adjust_mask
-from samix.mixups.mixed import Mixed, blend
+from samix.mixups.mixed import Mixed, blend, blend_pairs, partners
 from samix.mixups.mixup import constant_mask
 from samix.nn.encoder import Encoder
 from samix.nn.mixer import Mixer, MixerConfig
@@ -163,14 +163,14 @@ class SAMix(nn.Module):
                 learned = adjust_mask(learned, pairing.lam)
             extreme = torch.minimum(pairing.lam, 1 - pairing.lam) <= s.lam_margin
             mask = torch.where(as_image_weight(extreme), mask, learned.to(x))
-        return Mixed(blend(x, x[pairing.index], mask), mask, pairing)
+        return Mixed(blend_pairs(x, pairing.index, mask), mask, pairing)
 
     def mixer_objective(self, x: Images, y: Labels, z: Maps, progress: float) -> tuple[Tensor, MixerLog]:
         """l_+ + eta l_-, Eq. (8), on the momentum copy's logits, plus beta times the mask loss."""
         s = self.settings
         pairing = s.draw(len(x), x.device)
         mask = self.mixer(z, pairing, (x.shape[-2], x.shape[-1]))
-        logits = self.momentum.logits(blend(x, x[pairing.index], mask.to(x)))
+        logits = self.momentum.logits(blend(x, partners(x, pairing.index), mask.to(x)))
         generation = eta_balanced(logits, y, pairing, s.eta, s.local)
         masks = mask_loss(mask, pairing.lam, s.mask_margin, s.variance_weight)
         loss = generation.total + linear(progress, s.beta, 0.0) * masks

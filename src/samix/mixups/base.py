@@ -11,7 +11,7 @@ from typing import ClassVar, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from samix.mixups.mixed import Mixed, blend
+from samix.mixups.mixed import Mixed, blend_pairs
 from samix.pairing import Pairing, draw_pairing
 from samix.typing import AttentionMap, Images, Lam, Maps, Mask, Saliency
 
@@ -81,7 +81,7 @@ class Mixup:
     ) -> Mixed:
         """Mixes each image with its partner; the label weight becomes the mask's true mean."""
         mask = self.mask(x, pairing, self.checked(hints), generator)
-        return Mixed(blend(x, x[pairing.index], mask), mask, Pairing(mean_of(mask), pairing.index))
+        return Mixed(blend_pairs(x, pairing.index, mask), mask, Pairing(mean_of(mask), pairing.index))
 
     def run(
         self,

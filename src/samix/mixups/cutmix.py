@@ -5,11 +5,13 @@ at the border as in the original code, so the label weight is the uncovered area
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
 
-from samix.mixups.base import Hints, Mixup
+from samix.mixups.base import Hints, Mixup, mean_of
+from samix.mixups.mixed import Mixed
 from samix.pairing import Pairing
 from samix.typing import Images, Lam, Mask
 
@@ -21,14 +23,35 @@ def outside_interval(length: int, centre: Tensor, side: Tensor) -> Tensor:
     return (pixels < centre[:, None] - half) | (pixels >= centre[:, None] + half)
 
 
-def cutmix_mask(size: tuple[int, int], lam: Lam, generator: torch.Generator | None = None) -> Mask:
-    """1 outside a random box of area about (1 - lam) H W, 0 inside: one box per lam."""
+class Box(NamedTuple):
+    """One box per lam: its middle and its sides, [N] each, before it is cut off at the border."""
+
+    row: Tensor
+    column: Tensor
+    height: Tensor
+    width: Tensor
+
+
+def draw_box(size: tuple[int, int], lam: Lam, generator: torch.Generator | None = None) -> Box:
+    """Boxes of area about (1 - lam) H W around uniform pixels."""
     height, width = size
     cut = (1 - lam.detach().cpu().double()).sqrt()
-    rows = torch.randint(height, (len(lam),), generator=generator)
-    columns = torch.randint(width, (len(lam),), generator=generator)
-    keep_rows = outside_interval(height, rows, (height * cut).long())
-    keep_columns = outside_interval(width, columns, (width * cut).long())
+    row = torch.randint(height, (len(lam),), generator=generator)
+    column = torch.randint(width, (len(lam),), generator=generator)
+    return Box(row, column, (height * cut).long(), (width * cut).long())
+
+
+def slice_of(centre: Tensor, side: Tensor, length: int) -> slice:
+    """The pixels [centre - side // 2, centre + side // 2) of one box that lie inside."""
+    middle, half = int(centre), int(side) // 2
+    return slice(max(middle - half, 0), min(middle + half, length))
+
+
+def cutmix_mask(size: tuple[int, int], lam: Lam, generator: torch.Generator | None = None) -> Mask:
+    """1 outside a random box of area about (1 - lam) H W, 0 inside: one box per lam."""
+    box = draw_box(size, lam, generator)
+    keep_rows = outside_interval(size[0], box.row, box.height)
+    keep_columns = outside_interval(size[1], box.column, box.width)
     return (keep_rows[:, None, :, None] | keep_columns[:, None, None, :]).float()
 
 
@@ -39,3 +62,21 @@ class CutMix(Mixup):
     def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: torch.Generator | None) -> Mask:
         """One box per lam, on the device and in the dtype of the images."""
         return cutmix_mask((x.shape[-2], x.shape[-1]), pairing.lam, generator).to(x)
+
+    def __call__(
+        self,
+        x: Images,
+        pairing: Pairing,
+        hints: Hints | None = None,
+        generator: torch.Generator | None = None,
+    ) -> Mixed:
+        """As any mask; where the batch shares one box, only the box is copied."""
+        if len(pairing.lam) > 1:
+            return super().__call__(x, pairing, hints, generator)
+        height, width = x.shape[-2], x.shape[-1]
+        box = draw_box((height, width), pairing.lam, generator)
+        rows, columns = slice_of(box.row, box.height, height), slice_of(box.column, box.width, width)
+        mask, mixed = x.new_ones(1, 1, height, width), x.clone()
+        mask[..., rows, columns] = 0
+        mixed[..., rows, columns] = x[..., rows, columns].index_select(0, pairing.index)
+        return Mixed(mixed, mask, Pairing(mean_of(mask), pairing.index))

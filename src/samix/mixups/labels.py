@@ -21,7 +21,7 @@ def one_hot(y: Tensor, classes: int) -> SoftLabels:
 
 def smooth(rows: SoftLabels, smoothing: float) -> SoftLabels:
     """(1 - smoothing) y + smoothing / classes."""
-    return (1 - smoothing) * rows + smoothing / rows.shape[1]
+    return (1 - smoothing) * rows + smoothing / rows.shape[1] if smoothing else rows
 
 
 def check_labels(y: Tensor, classes: int) -> None:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from samix.mixups.labels import one_hot, smooth
 from samix.pairing import Pairing
-from samix.typing import Images, Lam, Mask, Scalar, SoftLabels
+from samix.typing import Images, Index, Lam, Mask, Scalar, SoftLabels
 
 Criterion = Callable[[Tensor, Tensor], Tensor]
 Sources = Callable[[Tensor], tuple[Tensor, Tensor]]
@@ -18,6 +18,18 @@ Sources = Callable[[Tensor], tuple[Tensor, Tensor]]
 def blend(x: Images, partner: Images, mask: Mask) -> Images:
     """x_mix = mask * x + (1 - mask) * partner: the paper's h(.), with s_j = 1 - s_i."""
     return torch.lerp(partner, x, mask)  # one pass over the images, exact at 0 and 1
+
+
+def partners(x: Images, index: Index) -> Images:
+    """The partner of each image: x[index], faster, and channels-last where x is."""
+    if x.is_contiguous() or not x.is_contiguous(memory_format=torch.channels_last):
+        return x.index_select(0, index)
+    return x.permute(0, 2, 3, 1).index_select(0, index).permute(0, 3, 1, 2)
+
+
+def blend_pairs(x: Images, index: Index, mask: Mask) -> Images:
+    """Each image blended with its partner, written into the copy that holds the partners."""
+    return partners(x, index).lerp_(x, mask)
 
 
 def in_format_of(x: Tensor, values: Tensor) -> Tensor:
@@ -70,7 +82,10 @@ class Mixed(NamedTuple):
     def soft_labels(self, y: Tensor, classes: int, smoothing: float = 0.0) -> SoftLabels:
         """lam * y_i + (1 - lam) * y_j as rows [B, classes], smoothed towards uniform if asked."""
         rows = one_hot(y, classes)
-        index, share = self.family()
+        if self.parents is None:
+            lam = self.pairing.lam.to(rows)[:, None]
+            return smooth(torch.lerp(rows[self.pairing.index], rows, lam), smoothing)
+        index, share = self.parents
         return smooth((share.to(rows)[..., None] * rows[index]).sum(dim=1), smoothing)
 
     def loss(self, criterion: Criterion, outputs: Tensor, y: Tensor) -> Scalar:

@@ -176,7 +176,8 @@ class Switch(Switching):
             raise ValueError(
                 f"mixup.policies must not hold another {kind.__name__}; list its members instead."
             )
-        if self.per_sample and (kind.__call__ is not Mixup.__call__ or kind.run is not Mixup.run):
+        only_masks = kind.__call__ in (Mixup.__call__, CutMix.__call__) and kind.run is Mixup.run
+        if self.per_sample and not only_masks:
             raise ValueError(
                 f"{kind.__name__} does more than mask, so it cannot be chosen per pair; set per_sample=False."
             )

@@ -93,16 +93,16 @@ def _cifar(name: str) -> Callable[..., nn.Module]:
 
 
 def _small_vit(width: int = 16, size: int = 32) -> nn.Module:
-    """Patches of 4 px, six blocks, 6 * width channels: the transformer for CPUs."""
+    """Patches of 4 px, four blocks, 6 * width channels: the transformer for CPUs."""
     return timm.create_model(
         "vit_tiny_patch16_224",
-        img_size=size, patch_size=4, embed_dim=6 * width, depth=6, num_heads=3, num_classes=0,
+        img_size=size, patch_size=4, embed_dim=6 * width, depth=4, num_heads=3, num_classes=0,
     )  # fmt: skip
 
 
 ENCODERS: dict[str, EncoderSpec] = {
     "small-resnet": EncoderSpec(lambda width=16: small_resnet(width)),
-    "small-vit": EncoderSpec(_small_vit, layer="blocks.3", prefix_tokens=1),
+    "small-vit": EncoderSpec(_small_vit, layer="blocks.2", prefix_tokens=1),
     "resnet18-cifar": EncoderSpec(_cifar("resnet18")),
     "resnext50-cifar": EncoderSpec(_cifar("resnext50_32x4d")),
     "wrn-28-8": EncoderSpec(lambda: WideResNet(28, 8), layer="layer2"),

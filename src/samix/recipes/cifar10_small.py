@@ -29,7 +29,7 @@ AUTOMIX = AutoMixed(mixer=replace(AutoMixed().mixer, init_std=0.1), momentum=0.9
 SAMIX = row(BASE, LEARNED, clean=1.0)
 VIT = replace(
     BASE,
-    encoder=Network(name="small-vit", width=16),
+    encoder=Network(name="small-vit", width=12),
     optimizer=Optimizer(name="adamw", lr=1e-3, weight_decay=0.05, warmup_epochs=10.0),
 )
 """For policies that need attention; a transformer learns little from so few pictures."""
