@@ -1,0 +1,45 @@
+"""infoNCE for clean and mixed queries, in float32: one positive each, all other logits are the queue's.
+
+A mixed query has two positives, and each stands in a softmax of its own with the queue, as in the paper and in
+Un-Mix. i-Mix and MoCo v3 put both into one softmax (`in_batch.py`), which has another optimum.
+"""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from samix.pairing import Pairing
+from samix.typing import Embeddings, PerSample, Scalar
+
+Negatives = Float[Tensor, "K D"]
+
+
+def info_nce_per_sample(query: Embeddings, key: Embeddings, negatives: Negatives, tau: float) -> PerSample:
+    """-log exp(q.k / tau) / (exp(q.k / tau) + sum_n exp(q.n / tau)) for every query."""
+    query, key, negatives = query.float(), key.float(), negatives.float()
+    positive = (query * key).sum(dim=1, keepdim=True) / tau  # [B, 1]
+    others = query @ negatives.T / tau  # [B, K]
+    return torch.cat([positive, others], dim=1).logsumexp(dim=1) - positive[:, 0]
+
+
+def info_nce(query: Embeddings, key: Embeddings, negatives: Negatives, tau: float = 0.2) -> Scalar:
+    """SAMix Eq. (2), the positive in the sum with the K negatives (E4); mean over the batch."""
+    return info_nce_per_sample(query, key, negatives, tau).mean()
+
+
+def mixup_info_nce(
+    mixed: Embeddings, key: Embeddings, negatives: Negatives, pairing: Pairing, tau: float = 0.2
+) -> Scalar:
+    """lam NCE(z_m, z_i) + (1 - lam) NCE(z_m, z_j), SAMix Eq. (4); lam weighs each sample before the mean."""
+    first = info_nce_per_sample(mixed, key, negatives, tau)
+    second = info_nce_per_sample(mixed, key[pairing.index], negatives, tau)
+    return (pairing.lam * first + (1 - pairing.lam) * second).mean()
+
+
+def instance_bce(mixed: Embeddings, key: Embeddings, pairing: Pairing, tau: float = 0.2) -> Scalar:
+    """-lam log p_(m,i) - (1 - lam) log p_(m,j) with p_(m,i) = e^(z_m.z_i / tau) / (e^(z_m.z_i / tau) +
+    e^(z_m.z_j / tau)), SAMix Eq. (7): the local term of the instance-level loss."""
+    mixed, key = mixed.float(), key.float()
+    gap = (mixed * (key - key[pairing.index])).sum(dim=1) / tau
+    softplus = torch.nn.functional.softplus
+    return (pairing.lam * softplus(-gap) + (1 - pairing.lam) * softplus(gap)).mean()

@@ -1,0 +1,33 @@
+"""Swapped prediction of SwAV (arXiv 2006.09882): the code of one view is the target of the other."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+from torch.nn import functional as F
+
+from samix.pairing import Pairing
+from samix.typing import Scalar
+
+Scores = Float[Tensor, "B P"]
+
+
+@torch.no_grad()
+def sinkhorn_codes(scores: Scores, epsilon: float = 0.05, rounds: int = 3) -> Scores:
+    """Codes of the samples: each sums to 1, and every prototype gets about the same share of the batch."""
+    # Subtracting the largest score changes nothing after the first division, and nothing overflows.
+    codes = ((scores.float() - scores.float().max()) / epsilon).exp().T  # [P, B]
+    codes = codes / codes.sum()
+    for _ in range(rounds):
+        codes = codes / codes.sum(dim=1, keepdim=True).clamp(min=torch.finfo(codes.dtype).tiny) / len(codes)
+        codes = (
+            codes / codes.sum(dim=0, keepdim=True).clamp(min=torch.finfo(codes.dtype).tiny) / codes.shape[1]
+        )
+    return (codes * codes.shape[1]).T
+
+
+def swapped_loss(scores: Scores, codes: Scores, tau: float = 0.1, pairing: Pairing | None = None) -> Scalar:
+    """-sum_p code_p log softmax(scores / tau)_p; for mixed images against lam code_i + (1 - lam) code_j."""
+    if pairing is not None:
+        lam = pairing.lam[:, None]
+        codes = lam * codes + (1 - lam) * codes[pairing.index]
+    return -(codes * F.log_softmax(scores.float() / tau, dim=1)).sum(dim=1).mean()
