@@ -76,7 +76,7 @@ def test_invariant_one_softmax_and_two_have_different_optima():
             optimizer.zero_grad()
             loss(z).backward()
             optimizer.step()
-        return float(torch.sigmoid(z[0, 0] - z[0, 1]))
+        return float(torch.sigmoid(z[0, 0] - z[0, 1]).detach())
 
     shared = optimum(lambda z: in_batch_nce_per_sample(z, keys, pairing, 1.0).mean())
     apart = optimum(lambda z: mixup_info_nce(z, keys, negatives, pairing, 1.0))

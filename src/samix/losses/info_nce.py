@@ -1,7 +1,7 @@
 """infoNCE for clean and mixed queries, in float32: one positive each, all other logits are the queue's.
 
-A mixed query has two positives, and each stands in a softmax of its own with the queue, as in the paper and in
-Un-Mix. i-Mix and MoCo v3 put both into one softmax (`in_batch.py`), which has another optimum.
+A mixed query has two positives, and each stands in a softmax of its own with the queue, as in the paper and
+in Un-Mix. i-Mix and MoCo v3 put both into one softmax (`in_batch.py`), which has another optimum.
 """
 
 import torch

@@ -16,12 +16,10 @@ def sinkhorn_codes(scores: Scores, epsilon: float = 0.05, rounds: int = 3) -> Sc
     """Codes of the samples: each sums to 1, and every prototype gets about the same share of the batch."""
     # Subtracting the largest score changes nothing after the first division, and nothing overflows.
     codes = ((scores.float() - scores.float().max()) / epsilon).exp().T  # [P, B]
-    codes = codes / codes.sum()
+    codes, tiny = codes / codes.sum(), torch.finfo(codes.dtype).tiny
     for _ in range(rounds):
-        codes = codes / codes.sum(dim=1, keepdim=True).clamp(min=torch.finfo(codes.dtype).tiny) / len(codes)
-        codes = (
-            codes / codes.sum(dim=0, keepdim=True).clamp(min=torch.finfo(codes.dtype).tiny) / codes.shape[1]
-        )
+        codes = codes / codes.sum(dim=1, keepdim=True).clamp(min=tiny) / codes.shape[0]
+        codes = codes / codes.sum(dim=0, keepdim=True).clamp(min=tiny) / codes.shape[1]
     return (codes * codes.shape[1]).T
 
 

@@ -25,7 +25,7 @@ class Queue(nn.Module):
         self.register_buffer("pointer", torch.zeros((), dtype=torch.long))
 
     def read(self) -> Float[Tensor, "K D"]:
-        """All keys, oldest and newest in any order; a copy, because the queue moves on before the backward."""
+        """All keys in any order; a copy, because the queue moves on before the backward pass."""
         return self.keys.clone()
 
     @torch.no_grad()
