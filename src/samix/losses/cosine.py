@@ -9,7 +9,7 @@ from samix.typing import Embeddings, PerSample, Scalar
 def cosine(prediction: Embeddings, target: Embeddings, pairing: Pairing | None = None) -> PerSample:
     """cos(p, z_i), for mixed images lam cos(p, z_i) + (1 - lam) cos(p, z_j); no gradient to the target.
 
-    The mixed target is not normalised again, so lam |p - z_i|^2 + (1 - lam) |p - z_j|^2 has the same gradient.
+    The mixed target is not normalised again, so lam |p - z_i|^2 + (1 - lam) |p - z_j|^2 has equal gradients.
     """
     p, z = F.normalize(prediction.float(), dim=1), F.normalize(target.detach().float(), dim=1)
     own = (p * z).sum(dim=1)
