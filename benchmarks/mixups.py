@@ -14,14 +14,14 @@ input, which saves it a copy.
 import argparse
 import json
 import statistics
-import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import torch
 from rich.console import Console
 from rich.table import Table
+from timing import Step, interleave
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -33,7 +33,6 @@ CLASSES = 100
 BATCHES = {32: 128, 224: 256}
 SLOW = ("supermix", "comixup", "alignmix")
 """Rows that are left out at 224 px unless asked for: minutes a batch on a CPU."""
-Step = Callable[[], Any]
 
 
 @dataclass(frozen=True)
@@ -100,27 +99,14 @@ def peers(name: str, x: Tensor, y: Tensor) -> Iterator[tuple[str, Step]]:
     yield "kornia", lambda: kind(x, y)
 
 
-def interleave(steps: dict[str, Step], rounds: int) -> dict[str, list[float]]:
-    """Seconds per round of every step, each round in another order."""
-    for step in steps.values():
-        step()
-    names = list(steps)
-    times: dict[str, list[float]] = {name: [] for name in names}
-    for number in range(rounds):
-        first = number % len(names)
-        for name in names[first:] + names[:first]:
-            began = time.perf_counter()
-            steps[name]()
-            times[name].append(time.perf_counter() - began)
-    return times
-
-
 def benchmark(rows: Sequence[str], size: int, batch: int, rounds: int) -> Iterator[Result]:
     """Each policy with its peers."""
     generator = torch.Generator().manual_seed(0)
     x, y = torch.rand(batch, 3, size, size, generator=generator), torch.arange(batch) % CLASSES
     for name in rows:
-        times = interleave({"samix": ours(name, x, y), **dict(peers(name, x, y))}, rounds)
+        steps = {"samix": ours(name, x, y), **dict(peers(name, x, y))}
+        interleave(steps, 1)  # warms them up
+        times = interleave(steps, rounds)
         mine = times.pop("samix")
         if not times:
             yield Result(name, size, batch, statistics.median(mine), "", None, None)

@@ -16,7 +16,6 @@ import json
 import statistics
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -24,6 +23,7 @@ from typing import Any
 import torch
 from rich.console import Console
 from rich.table import Table
+from timing import interleave
 from torch.utils.flop_counter import FlopCounterMode
 
 from samix.data.datasets import CIFAR_STATS
@@ -105,29 +105,11 @@ def make_step(recipe: Recipe, batch: int) -> Callable[[], None]:
     return step
 
 
-def seconds(step: Callable[[], None]) -> float:
-    """How long one step takes."""
-    began = time.perf_counter()
-    step()
-    return time.perf_counter() - began
-
-
 def count_flops(step: Callable[[], None]) -> int:
     """Floating-point operations of one step."""
     with FlopCounterMode(display=False) as counter:
         step()
     return counter.get_total_flops()
-
-
-def interleave(steps: dict[str, Callable[[], None]], rounds: int) -> dict[str, list[float]]:
-    """Seconds per round of every row; each round starts with another row, so that none is always first."""
-    names = list(steps)
-    times: dict[str, list[float]] = {name: [] for name in names}
-    for number in range(rounds):
-        first = number % len(names)
-        for name in names[first:] + names[:first]:
-            times[name].append(seconds(steps[name]))
-    return times
 
 
 def peak_of(row: str, batch: int, threads: int) -> float:

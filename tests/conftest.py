@@ -1,6 +1,9 @@
 """Settings and fixtures that every test shares."""
 
 import os
+import re
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -50,3 +53,26 @@ def golden() -> Callable[[str], dict[str, Tensor]]:
             return {key: torch.as_tensor(arrays[key]) for key in arrays.files}
 
     return load
+
+
+@pytest.fixture
+def run_example(tmp_path: Path) -> Callable[[Path, int], tuple[float, float]]:
+    """Runs an example for so many steps as a user would; returns its accuracy and that of chance."""
+
+    def run(path: Path, steps: int) -> tuple[float, float]:
+        done = subprocess.run(
+            [sys.executable, str(path), str(steps)],
+            cwd=tmp_path,
+            env=os.environ | {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"},
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        found = re.search(r"accuracy after \d+ steps: ([\d.]+) % \(chance ([\d.]+) %\)", done.stdout)
+        assert found, done.stdout
+        assert not list(tmp_path.iterdir()), "an example leaves nothing behind"
+        return float(found[1]), float(found[2])
+
+    return run

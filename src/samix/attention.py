@@ -14,14 +14,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from samix.hooks import Reached
 from samix.typing import AttentionMap
-
-
-class _Reached(Exception):
-    """Carries the weights out of a layer that need not go on."""
-
-    def __init__(self, weights: Tensor) -> None:
-        self.weights = weights
 
 
 def last_attention(network: nn.Module) -> nn.Module:
@@ -46,7 +40,7 @@ def weights_of(layer: Any, *inputs: Any, **options: Any) -> Float[Tensor, "B hea
     """The softmax weights of an attention layer, before dropout, as its own code computes them."""
 
     def stop(module: nn.Module, arguments: tuple[Any, ...]) -> None:
-        raise _Reached(arguments[0])
+        raise Reached(arguments[0])
 
     fused = getattr(layer, "fused_attn", False)
     handle = layer.attn_drop.register_forward_pre_hook(stop)
@@ -54,8 +48,8 @@ def weights_of(layer: Any, *inputs: Any, **options: Any) -> Float[Tensor, "B hea
         if fused:
             layer.fused_attn = False
         layer.forward(*inputs, **options)  # not layer(...): that would run its hooks
-    except _Reached as reached:
-        return reached.weights
+    except Reached as reached:
+        return reached.output
     finally:
         handle.remove()
         if fused:

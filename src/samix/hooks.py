@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from samix.errors import suggest
 
 
-class _Reached(Exception):
-    """Carries a layer's output out of a forward pass that need not go on."""
+class Reached(Exception):
+    """Carries a value out of a forward pass that need not go on."""
 
     def __init__(self, output: Tensor) -> None:
         self.output = output
@@ -34,12 +34,12 @@ def read_layer(network: nn.Module, layer: str, x: Tensor) -> Tensor:
     """The output of the named submodule; the rest of the network is not run."""
 
     def stop(module: nn.Module, inputs: Any, output: Tensor) -> None:
-        raise _Reached(output)
+        raise Reached(output)
 
     handle = find_layer(network, layer).register_forward_hook(stop)
     try:
         network(x)
-    except _Reached as reached:
+    except Reached as reached:
         return reached.output
     finally:
         handle.remove()

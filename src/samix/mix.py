@@ -17,9 +17,9 @@ from samix.errors import suggest
 from samix.hooks import read_layer
 from samix.methods.hints import Supplier, still
 from samix.mixups import MIXUPS, Mixed, Mixup
-from samix.mixups.switch import Switching
+from samix.mixups.switch import Choice, Switch, Switching
 from samix.pairing import Pairing
-from samix.typing import Images, Lam, Maps, SoftLabels, Stats
+from samix.typing import Images, Lam, Maps, RandomSource, SoftLabels, Stats
 
 MODES = ("batch", "pair", "elem")
 Policies = str | Mixup | Sequence[str | Mixup] | Mapping[str, float]
@@ -56,7 +56,7 @@ class Mix:
         correct_lam: bool = True,
         smoothing: float = 0.0,
         off_epoch: int | None = None,
-        generator: torch.Generator | None = None,
+        generator: RandomSource = None,
         model: nn.Module | None = None,
         layer: str | None = None,
         teacher: nn.Module | None = None,
@@ -73,11 +73,7 @@ class Mix:
             raise ValueError(f"classes must be at least 1, got {classes}.")
         if (mean is None) != (std is None):
             raise ValueError("mean and std belong together: give both, or neither for images in [0, 1].")
-        changes: dict[str, object] = {"per_sample": mode != "batch"}
-        if alpha is not None:
-            changes["alpha"] = alpha
-        found, self.shares = choices(policy)
-        self.policies = tuple(replace(each, **changes) for each in found)  # type: ignore[arg-type]
+        self.policy = one_policy(policy, alpha, per_sample=mode != "batch")
         self.classes, self.prob, self.mode, self.correct_lam = classes, prob, mode, correct_lam
         self.smoothing, self.off_epoch, self.epoch, self.generator = smoothing, off_epoch, 0, generator
         stats = None if mean is None or std is None else Stats(triple(mean), triple(std))
@@ -103,26 +99,20 @@ class Mix:
         return outputs, self.rows(mixed, y)
 
     def run(self, model: nn.Module, x: Tensor, y: Tensor) -> tuple[Tensor, Mixed]:
-        """The model's outputs and the whole mixed batch, by one policy for all images."""
+        """The model's outputs and the whole mixed batch."""
         check_batch(x, y)
-        policy = self.policies[int(self.choose(1))]
-        known = self.supplier
+        known, pairing = self.supplier, self.draw(x)
         supplier = known if known.network is not None else known._replace(network=model)
-        pairing = self.draw(policy, x)
-        outputs, mixed = policy.run(model, x, pairing, supplier(policy.needs, x, y), self.generator)
+        hints = supplier(self.policy.needed(pairing), x, y)
+        outputs, mixed = self.policy.run(model, x, pairing, hints, self.generator)
         return outputs, self.relabelled(mixed, pairing)
 
     def mixed(self, x: Tensor, y: Tensor) -> Mixed:
         """The whole mixed batch: images, masks, pairing; `mixed.dense(target)` mixes a per-pixel target."""
         check_batch(x, y)
-        chosen = self.choose(len(x) if self.mode != "batch" else 1).to(x.device)
-        parts = []
-        for number in chosen.unique().tolist():
-            policy = self.policies[number]
-            pairing = self.draw(policy, x)
-            mixed = policy(x, pairing, self.supplier(policy.needs, x, y), self.generator)
-            parts.append((chosen == number, self.relabelled(mixed, pairing)))
-        return parts[0][1] if len(parts) == 1 else assemble(parts)
+        pairing = self.draw(x)
+        hints = self.supplier(self.policy.needed(pairing), x, y)
+        return self.relabelled(self.policy(x, pairing, hints, self.generator), pairing)
 
     def rows(self, mixed: Mixed, y: Tensor) -> SoftLabels:
         """Soft labels of a mixed batch."""
@@ -140,26 +130,21 @@ class Mix:
         """False from `off_epoch` on."""
         return self.off_epoch is None or self.epoch < self.off_epoch
 
-    def choose(self, count: int) -> Tensor:
-        """Which policy each image gets, [count]; both images of a pair the same in pair mode."""
-        if len(self.policies) == 1:
-            return torch.zeros(count, dtype=torch.long)
-        shares = torch.tensor(self.shares)
-        return self.paired(torch.multinomial(shares, count, replacement=True, generator=self.generator))
-
-    def draw(self, policy: Mixup, x: Images) -> Pairing:
+    def draw(self, x: Tensor) -> Pairing:
         """Who is mixed with whom and how much; lam is 1 for what stays as it is."""
-        pairing = policy.draw(len(x), self.generator)
+        pairing = self.policy.draw(len(x), self.generator)
         lam, index = pairing
         if self.mode == "pair":
             index = torch.arange(len(x)).flip(0)
             lam = torch.where(index == torch.arange(len(x)), torch.ones_like(lam), self.paired(lam))
+            if isinstance(pairing, Choice) and pairing.member is not None:
+                pairing.member = self.paired(pairing.member)
         if not self.is_on:
             lam = torch.ones_like(lam)
         elif self.prob < 1:
             kept = self.paired(torch.rand(len(lam), generator=self.generator)) >= self.prob
             lam = torch.where(kept, torch.ones_like(lam), lam)
-        return Pairing(lam.to(x.device), index.to(x.device))
+        return pairing._replace(lam=lam.to(x.device), index=index.to(x.device))
 
     def paired(self, values: Tensor) -> Tensor:
         """In pair mode, image i and image B - 1 - i share the value of the first of them."""
@@ -170,28 +155,37 @@ class Mix:
 
     def relabelled(self, mixed: Mixed, drawn: Pairing) -> Mixed:
         """The batch with the drawn lam as label weight where that was asked for."""
-        return mixed if self.correct_lam or mixed.parents is not None else mixed._replace(pairing=drawn)
+        if self.correct_lam or mixed.parents is not None:
+            return mixed
+        return mixed._replace(pairing=Pairing(*drawn))
 
 
-def choices(policy: Policies) -> tuple[tuple[Mixup, ...], tuple[float, ...]]:
-    """Policies and their probabilities, out of whatever the user gave."""
-    if isinstance(policy, Mapping):
-        given = {named(name): float(share) for name, share in policy.items()}
+def one_policy(given: Policies, alpha: float | None, *, per_sample: bool) -> Mixup:
+    """The policy, or one that switches between several, out of whatever the user gave."""
+    if isinstance(given, Mapping):
         if not given or min(given.values()) < 0 or sum(given.values()) <= 0:
-            raise ValueError(f"probabilities must be 0 or more and not all 0; got {dict(policy)}.")
+            raise ValueError(f"probabilities must be 0 or more and not all 0; got {dict(given)}.")
+        shares = [(named(name), float(share)) for name, share in given.items()]
     else:
-        given = dict.fromkeys(map(named, [policy] if isinstance(policy, str | Mixup) else policy), 1.0)
-        if not given:
+        shares = [(named(each), 1.0) for each in ([given] if isinstance(given, str | Mixup) else given)]
+        if not shares:
             raise ValueError("name at least one policy.")
-    # A policy that switches is its members: `Mix` draws between them as between any others.
-    flat = [
-        (member, share * odds)
-        for each, share in given.items()
-        for member, odds in (
-            zip(each.members, each.odds, strict=True) if isinstance(each, Switching) else [(each, 1.0)]
-        )
-    ]
-    return tuple(member for member, _ in flat), tuple(share for _, share in flat)
+    # A policy that switches stands for its members, so that alpha reaches these.
+    flat = [(member, share * odds) for each, share in shares for member, odds in members_of(each)]
+    changes = {} if alpha is None else {"alpha": alpha}
+    policies = tuple(replace(policy, **changes) for policy, _ in flat)  # type: ignore[arg-type]
+    if len(policies) == 1:
+        return replace(policies[0], per_sample=per_sample)
+    total = sum(share for _, share in flat)
+    odds = tuple(share / total for _, share in flat)
+    return Switch(policies=policies, probabilities=odds, per_sample=per_sample)
+
+
+def members_of(policy: Mixup) -> list[tuple[Mixup, float]]:
+    """The policies behind a policy, with their probabilities."""
+    if isinstance(policy, Switching):
+        return list(zip(policy.members, policy.odds, strict=True))
+    return [(policy, 1.0)]
 
 
 def named(policy: str | Mixup) -> Mixup:
@@ -228,21 +222,3 @@ def triple(values: Sequence[float]) -> tuple[float, float, float]:
         raise ValueError(f"mean and std have one value per channel, three in all; got {list(values)}.")
     first, second, third = (float(value) for value in values)
     return first, second, third
-
-
-def assemble(parts: list[tuple[Tensor, Mixed]]) -> Mixed:
-    """One batch out of several: each image from the batch whose policy it drew."""
-    (_, whole), *others = parts
-    size = len(whole.x)
-    if any(mixed.parents is not None or mixed.sources is not None for _, mixed in parts):
-        raise ValueError(
-            "policies that move images or mix more than pairs cannot share a batch; use mode='batch'."
-        )
-    x, mask, (lam, index) = whole.x, whole.mask.expand(size, -1, -1, -1), whole.pairing
-    lam = lam.expand(size)
-    for mine, mixed in others:
-        x = torch.where(mine[:, None, None, None], mixed.x, x)
-        mask = torch.where(mine[:, None, None, None], mixed.mask, mask)
-        lam = torch.where(mine, mixed.pairing.lam, lam)
-        index = torch.where(mine, mixed.pairing.index, index)
-    return Mixed(x, mask, Pairing(lam, index))

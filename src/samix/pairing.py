@@ -5,7 +5,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from samix.typing import Index, Lam
+from samix.typing import Index, Lam, RandomSource
 
 
 class Pairing(NamedTuple):
@@ -17,7 +17,7 @@ class Pairing(NamedTuple):
     """[B]: the partner of image i is image index[i]; never i itself unless the batch is 1."""
 
 
-def draw_lam(count: int, alpha: float, generator: torch.Generator | None = None) -> Lam:
+def draw_lam(count: int, alpha: float, generator: RandomSource = None) -> Lam:
     """`count` draws of lam ~ Beta(alpha, alpha) in float32, on the CPU so that any device agrees."""
     if alpha <= 0:
         raise ValueError(f"alpha must be positive (lam ~ Beta(alpha, alpha)), got {alpha}.")
@@ -26,7 +26,7 @@ def draw_lam(count: int, alpha: float, generator: torch.Generator | None = None)
     return torch._sample_dirichlet(concentration, generator)[:, 0].float().clamp(0, 1)
 
 
-def draw_derangement(count: int, generator: torch.Generator | None = None) -> Index:
+def draw_derangement(count: int, generator: RandomSource = None) -> Index:
     """A random permutation of `count` items without fixed points (one cycle through all of them).
 
     A batch of 1 has no such permutation: its only image is its own partner.
@@ -42,7 +42,7 @@ def draw_pairing(
     alpha: float,
     *,
     per_sample: bool = False,
-    generator: torch.Generator | None = None,
+    generator: RandomSource = None,
     device: torch.device | str | None = None,
 ) -> Pairing:
     """Draws lam ~ Beta(alpha, alpha), one per batch or per sample, and a partner for every image."""
@@ -52,5 +52,5 @@ def draw_pairing(
 
 
 def as_image_weight(lam: Tensor) -> Tensor:
-    """lam [1] or [B] as [1 or B, 1, 1, 1], ready to multiply images."""
+    """lam, or any value per image, [1] or [B], as [1 or B, 1, 1, 1], ready to multiply images."""
     return lam.view(-1, 1, 1, 1)

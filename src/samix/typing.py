@@ -5,6 +5,7 @@ B batch, H W image size, C h w channels and size of a layer's map, K classes, D 
 
 from typing import NamedTuple, TypeAlias
 
+import torch
 from jaxtyping import Float, Int, UInt8
 from torch import Tensor
 
@@ -25,6 +26,8 @@ Scalar: TypeAlias = Float[Tensor, ""]
 PerSample: TypeAlias = Float[Tensor, "B"]
 AttentionMap: TypeAlias = Float[Tensor, "B h w"]
 Saliency: TypeAlias = Float[Tensor, "B H W"]
+RandomSource: TypeAlias = torch.Generator | None
+"""Where draws come from; None: torch's own generator."""
 
 
 class Stats(NamedTuple):

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from samix.methods.hints import Supplier, frozen, input_saliency, teacher_of, to_pixels
+from samix.methods.hints import Supplier, frozen, input_saliency, pixels_of, teacher_of
 from samix.typing import Stats
 
 STATS = Stats((0.4, 0.5, 0.6), (0.2, 0.25, 0.3))
@@ -76,13 +76,13 @@ def test_value_frozen_restores_mixed_modes_also_after_an_error(network):
 def test_value_pixels_undo_the_normalisation():
     pixels = torch.rand(2, 3, 4, 4)
     x = (pixels - torch.tensor(STATS.mean).view(3, 1, 1)) / torch.tensor(STATS.std).view(3, 1, 1)
-    torch.testing.assert_close(to_pixels(x, STATS), pixels)
-    assert torch.equal(to_pixels(pixels, None), pixels)
+    torch.testing.assert_close(pixels_of(x, STATS), pixels)
+    assert torch.equal(pixels_of(pixels, None), pixels)
 
 
 def test_error_pixels_of_normalised_images_need_the_statistics():
     with pytest.raises(ValueError, match=r"lie in \[-1.00, 1.00\]: pass mean= and std="):
-        to_pixels(torch.linspace(-1, 1, 48).view(1, 3, 4, 4), None)
+        pixels_of(torch.linspace(-1, 1, 48).view(1, 3, 4, 4), None)
 
 
 def test_value_only_what_is_declared_is_computed(network, batch):

@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from samix.methods.mixing import Mixing
 from samix.methods.supervised import Supervised
+from samix.mixups.attentivemix import AttentiveMix
 from samix.mixups.base import Hints, Mixup
 from samix.mixups.cutmix import CutMix
 from samix.mixups.manifoldmix import ManifoldMix
@@ -151,8 +152,8 @@ class Doubling(Mixup):
     def mask(self, x: Tensor, pairing: Pairing, hints: Hints, generator: torch.Generator | None) -> Tensor:
         return torch.ones(1, 1, *x.shape[-2:])
 
-    def run(self, network, x, pairing, hints=None, generator=None):
-        outputs, mixed = super().run(network, x, pairing, hints, generator)
+    def mix_inside(self, network, x, pairing, hints, generator):
+        outputs, mixed = super().mix_inside(network, x, pairing, hints, generator)
         return 2 * outputs, mixed
 
 
@@ -184,7 +185,7 @@ def test_value_run_per_pair():
 
 def test_value_needs_are_those_of_all_members():
     assert Switch(policies=(MixUp(), TokenMix(), TokenMix(random=True))).needs == ("attention",)
-    assert Switch(policies=(MixUp(), CutMix())).needs == () == MixupCutMix.needs
+    assert Switch(policies=(MixUp(), CutMix())).needs == () == MixupCutMix().needs
 
 
 def test_value_transmix_and_tokenmix_as_members_inside_a_method():
@@ -231,12 +232,9 @@ def test_shape(batch, size, per_sample):
     policy = MixupCutMix(per_sample=per_sample)
     pairing = policy.draw(batch)
     assert len(pairing.lam) == len(pairing.member) == (batch if per_sample else 1)
-    mixed, mask = (
-        policy(images(batch, size), pairing),
-        policy.mask(images(batch, size), pairing, Hints(), None),
-    )
+    mixed = policy(images(batch, size), pairing)
     assert mixed.x.shape == (batch, 3, *size)
-    assert mixed.mask.shape == mask.shape == (batch if per_sample else 1, 1, *size)
+    assert mixed.mask.shape == (batch if per_sample else 1, 1, *size)
 
 
 @pytest.mark.parametrize(
@@ -275,3 +273,11 @@ def test_error_composition(settings, message):
 def test_error_a_member_without_its_hint():
     with pytest.raises(ValueError, match="TokenMix needs attention"):
         Switch(policies=(TokenMix(),))(images(), Pairing(torch.tensor([0.5]), ring(4)))
+
+
+def test_value_only_members_that_were_drawn_are_asked_for_masks():
+    """What the others need may be missing."""
+    policy = Switch(policies=(MixUp(), AttentiveMix()), per_sample=True)
+    pairing = Choice.of(torch.full((4,), 0.3), ring(4), torch.zeros(4, dtype=torch.long))
+    assert policy.needed(pairing) == ()
+    assert torch.equal(policy.mask(images(), pairing, Hints(), None), torch.full((4, 1, 12, 20), 0.3))

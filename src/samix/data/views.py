@@ -11,7 +11,8 @@ from torch import Tensor
 from torchvision.transforms import InterpolationMode, v2
 
 from samix.data.datasets import Data
-from samix.typing import Images, RawImages
+from samix.pixels import to_bytes, to_pixels
+from samix.typing import Images, RawImages, Stats
 
 View = Callable[[Sequence[Tensor] | Tensor], Tensor]
 
@@ -95,11 +96,11 @@ def normalize(pictures: RawImages, mean: tuple[float, ...], std: tuple[float, ..
     return (pictures - shift) / scale
 
 
-def denormalize(images: Images, mean: tuple[float, ...], std: tuple[float, ...]) -> RawImages:
+def denormalize(
+    images: Images, mean: tuple[float, float, float], std: tuple[float, float, float]
+) -> RawImages:
     """The inverse of `normalize`, rounded and clipped to uint8."""
-    scale = images.new_tensor(std).view(1, 3, 1, 1) * 255
-    shift = images.new_tensor(mean).view(1, 3, 1, 1) * 255
-    return (images * scale + shift).round().clamp(0, 255).to(torch.uint8)
+    return to_bytes(to_pixels(images, Stats(mean, std)))
 
 
 __all__ = ["View", "crop_flip", "denormalize", "normalize", "test_view", "train_view"]

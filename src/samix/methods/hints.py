@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 from samix.attention import class_attention
 from samix.mixups.base import Hints
+from samix.pixels import to_pixels
 from samix.typing import Images, Maps, Saliency, Stats
 
 
@@ -28,7 +29,7 @@ class Supplier(NamedTuple):
     def __call__(self, needs: Sequence[str], x: Images, y: Tensor) -> Hints:
         """The hints of these names for one batch."""
         makers: dict[str, Callable[[], object]] = {
-            "pixels": lambda: to_pixels(x, self.stats),
+            "pixels": lambda: pixels_of(x, self.stats),
             "saliency": lambda: input_saliency(self.asked("saliency"), x, y),
             "attention": lambda: still(self.asked("attention"), lambda network: class_attention(network, x)),
             "maps": lambda: None if self.maps is None else self.maps(x),
@@ -43,11 +44,10 @@ class Supplier(NamedTuple):
         return self.network
 
 
-def to_pixels(x: Images, stats: Stats | None) -> Images:
-    """Normalised images back in [0, 1]."""
+def pixels_of(x: Images, stats: Stats | None) -> Images:
+    """The images in [0, 1], un-normalised where it is known how they were normalised."""
     if stats is not None:
-        mean, std = (torch.tensor(values).to(x).view(1, -1, 1, 1) for values in stats)
-        return (x.detach() * std + mean).clamp(0, 1)
+        return to_pixels(x, stats)
     if x.min() < 0 or x.max() > 1:
         raise ValueError(
             f"the policy needs pixels in [0, 1], but the images lie in [{float(x.min()):.2f}, "

@@ -34,14 +34,14 @@ class Mixing(nn.Module):
     def forward(self, x: Images, y: Labels, progress: float = 0.0) -> Losses:
         """The method's loss on one draw of the policy."""
         pairing = self.policy.draw(len(x), device=x.device)
-        hints = self.supplier(self.policy.needs, x, y)
+        hints = self.supplier(self.policy.needed(pairing), x, y)
         logits, mixed = self.policy.run(self.method.classifier, x, pairing, hints)
         return Losses(self.method.mixed_loss(logits, mixed, x, y), lam=mixed.pairing.lam)
 
     @torch.no_grad()
     def picture(self, x: Images, y: Labels, pairing: Pairing) -> Mixed | None:
         """The batch as the policy mixes it."""
-        return self.policy.picture(x, pairing, self.supplier(self.policy.needs, x, y))
+        return self.policy.picture(x, pairing, self.supplier(self.policy.needed(pairing), x, y))
 
     def after_step(self, progress: float) -> None:
         """Hand-made policies keep no state."""

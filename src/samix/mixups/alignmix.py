@@ -30,7 +30,7 @@ from samix.mixups.mixed import Mixed
 from samix.mixups.mixup import constant_mask
 from samix.mixups.sinkhorn import Vectors, squared_distances, transport_plan
 from samix.pairing import Pairing
-from samix.typing import Images, Lam
+from samix.typing import Images, Lam, RandomSource
 
 
 def align(first: Vectors, second: Vectors, like_first: Bool[Tensor, "#B"]) -> tuple[Vectors, Vectors]:
@@ -43,12 +43,7 @@ def align(first: Vectors, second: Vectors, like_first: Bool[Tensor, "#B"]) -> tu
     return laid_first, laid_second
 
 
-def align_and_blend(
-    first: Vectors,
-    second: Vectors,
-    lam: Lam,
-    like_first: Bool[Tensor, "#B"],
-) -> Vectors:
+def align_and_blend(first: Vectors, second: Vectors, lam: Lam, like_first: Bool[Tensor, "#B"]) -> Vectors:
     """lam times the first set plus 1 - lam times the second, aligned; lam = 1 keeps the first as it is."""
     laid_first, laid_second = align(first, second, like_first)
     weight = lam.to(first).view(-1, 1, 1)
@@ -78,28 +73,20 @@ class AlignMix(LatentMixup):
         if not 0 <= self.input_share <= 1:
             raise ValueError(f"mixup.input_share must lie in [0, 1], got {self.input_share}.")
 
-    def draw_layer(self, generator: torch.Generator | None = None) -> str:
+    def draw_layer(self, generator: RandomSource = None) -> str:
         """ "input" for its share of the batches, else one of `layers`."""
         if float(torch.rand(1, generator=generator)) < self.input_share:
             return INPUT
         return super().draw_layer(generator)
 
-    def mix_maps(
-        self, maps: LayerOutput, pairing: Pairing, generator: torch.Generator | None = None
-    ) -> MixedMaps:
+    def mix_maps(self, maps: LayerOutput, pairing: Pairing, generator: RandomSource = None) -> MixedMaps:
         """The blend of the aligned maps; one coin for the direction per lam."""
         first = self.checked_map(maps).flatten(2)  # [B, C, r]
         like_first = (torch.rand(len(pairing.lam), generator=generator) < 0.5).to(maps.device)
         mixed = align_and_blend(first, first[pairing.index], pairing.lam, like_first)
         return MixedMaps(mixed.view_as(maps), pairing.lam)
 
-    def picture(
-        self,
-        x: Images,
-        pairing: Pairing,
-        hints: Hints | None = None,
-        generator: torch.Generator | None = None,
-    ) -> Mixed:
+    def mix_to_show(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mixed:
         """Patches of the images aligned and blended: as many positions as a layer's map would have."""
         side = patch_side(x.shape[-2], x.shape[-1])
         patches, lam = self.mix_maps(F.pixel_unshuffle(x, side), pairing, generator)

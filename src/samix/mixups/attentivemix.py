@@ -13,12 +13,11 @@ whatever supplies `hints.maps`: the network that is being trained, in eval mode 
 from dataclasses import dataclass
 from typing import ClassVar
 
-import torch
 from torch.nn import functional as F
 
 from samix.mixups.base import Hints, Mixup
 from samix.pairing import Pairing
-from samix.typing import AttentionMap, Images, Lam, Maps, Mask
+from samix.typing import AttentionMap, Images, Lam, Maps, Mask, RandomSource
 
 
 def strongest_cells(strength: AttentionMap, lam: Lam) -> AttentionMap:
@@ -45,7 +44,7 @@ class AttentiveMix(Mixup):
 
     needs: ClassVar[tuple[str, ...]] = ("maps",)
 
-    def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: torch.Generator | None) -> Mask:
+    def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mask:
         """One mask per image; no randomness of its own."""
         assert hints.maps is not None  # `checked` has seen to it
         return attentivemix_mask(hints.maps, pairing.lam.to(x.device), (x.shape[-2], x.shape[-1])).to(x)

@@ -21,16 +21,12 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
+from samix.pairing import as_image_weight
 from samix.typing import PerSample, RawImages
 
 SHADES = 256
 ROUNDING = 1 / 32
 """Added before truncating, in shades: float32 interpolation of a shade n may give a little less than n."""
-
-
-def per_picture(values: Tensor) -> Tensor:
-    """[B] as [B, 1, 1, 1]."""
-    return values.view(-1, 1, 1, 1)
 
 
 def look_up(images: RawImages, table: Int[Tensor, "B 3 256"]) -> RawImages:
@@ -61,13 +57,13 @@ def equalise(images: RawImages, level: PerSample) -> RawImages:
 def posterise(images: RawImages, level: PerSample) -> RawImages:
     """Keeps the upper 4 - floor(.4 l) bits, at least one."""
     bits = (4 - (0.4 * level.abs()).long()).clamp(min=1)
-    return images & per_picture(SHADES - 2 ** (8 - bits)).to(torch.uint8)
+    return images & as_image_weight(SHADES - 2 ** (8 - bits)).to(torch.uint8)
 
 
 def solarise(images: RawImages, level: PerSample) -> RawImages:
     """Inverts shades from 256 - floor(25.6 l) on."""
     threshold = SHADES - (25.6 * level.abs()).long()
-    return torch.where(images < per_picture(threshold), images, SHADES - 1 - images)
+    return torch.where(images < as_image_weight(threshold), images, SHADES - 1 - images)
 
 
 def warp(images: RawImages, matrix: Float[Tensor, "B 6"]) -> RawImages:

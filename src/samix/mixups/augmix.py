@@ -26,7 +26,8 @@ from samix.mixups.augment_ops import OPERATIONS, SHADES
 from samix.mixups.base import Hints, Mixup
 from samix.mixups.mixed import Mixed
 from samix.pairing import Pairing, as_image_weight
-from samix.typing import Images, Mask
+from samix.pixels import to_bytes
+from samix.typing import Images, Mask, RandomSource
 
 WEAKEST = 0.1
 """The lowest level of an operation."""
@@ -50,7 +51,7 @@ def draw_chains(
     depth_max: int = 3,
     severity: float = 3.0,
     alpha: float = 1.0,
-    generator: torch.Generator | None = None,
+    generator: RandomSource = None,
 ) -> Chains:
     """Draws weights, lengths, operations and levels U(.1, severity) with random signs."""
     shape = (batch, width, depth_max)
@@ -68,8 +69,7 @@ def apply_chains(pixels: Images, chains: Chains) -> Images:
     """sum_c w_c chain_c(pixels) in [0, 1]; the pictures that drew an operation go through it together."""
     width, depth = chains.operation.shape[1:]
     operation, level = chains.operation.view(-1, depth), chains.level.view(-1, depth)
-    shades = (pixels.float() * (SHADES - 1)).round().to(torch.uint8)
-    copies = shades.repeat_interleave(width, dim=0)  # [B width, 3, H, W]
+    copies = to_bytes(pixels).repeat_interleave(width, dim=0)  # [B width, 3, H, W]
     for step in range(depth):
         for number, change in enumerate(OPERATIONS):
             rows = (operation[:, step] == number).nonzero().flatten()  # on the CPU: no synchronisation
@@ -136,19 +136,12 @@ class AugMix(Mixup):
         if self.jsd_weight < 0:
             raise ValueError(f"mixup.jsd_weight must not be negative, got {self.jsd_weight}.")
 
-    def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: torch.Generator | None) -> Mask:
+    def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mask:
         """All ones: nothing of the partner is shown, and the label stays whole."""
         return x.new_ones(()).expand(len(pairing.lam), 1, *x.shape[-2:])
 
-    def __call__(
-        self,
-        x: Images,
-        pairing: Pairing,
-        hints: Hints | None = None,
-        generator: torch.Generator | None = None,
-    ) -> Mixed:
+    def mix(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mixed:
         """One augmented view of each picture; the gradient reaches x through its clean part only."""
-        hints = self.checked(hints)
         assert hints.pixels is not None  # declared in `needs`
         chains = draw_chains(
             len(x),

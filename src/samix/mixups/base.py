@@ -12,8 +12,8 @@ import torch
 from torch import Tensor, nn
 
 from samix.mixups.mixed import Mixed, blend_pairs
-from samix.pairing import Pairing, draw_pairing
-from samix.typing import AttentionMap, Images, Lam, Maps, Mask, Saliency
+from samix.pairing import Pairing, draw_derangement, draw_lam
+from samix.typing import AttentionMap, Images, Lam, Maps, Mask, RandomSource, Saliency
 
 
 class Hints(NamedTuple):
@@ -53,35 +53,31 @@ class Mixup:
         if not 0 <= self.prob <= 1:
             raise ValueError(f"mixup.prob must lie in [0, 1], got {self.prob}.")
 
+    def draw_lam(self, count: int, generator: RandomSource = None) -> Lam:
+        """So many draws of lam."""
+        return draw_lam(count, self.alpha, generator)
+
     def draw(
-        self, batch: int, generator: torch.Generator | None = None, device: torch.device | str | None = None
+        self, batch: int, generator: RandomSource = None, device: torch.device | str | None = None
     ) -> Pairing:
         """Draws who is mixed with whom and how much; a pair that stays as it is gets lam = 1."""
-        pairing = draw_pairing(batch, self.alpha, per_sample=self.per_sample, generator=generator)
-        lam = self.skip(pairing.lam, generator)
-        return Pairing(lam.to(device), pairing.index.to(device))
+        lam = self.draw_lam(batch if self.per_sample else 1, generator)
+        index = draw_derangement(batch, generator)
+        return Pairing(self.skip(lam, generator).to(device), index.to(device))
 
-    def skip(self, lam: Tensor, generator: torch.Generator | None = None) -> Tensor:
+    def skip(self, lam: Lam, generator: RandomSource = None) -> Lam:
         """lam, or 1 with probability 1 - prob."""
         if self.prob >= 1:
             return lam
         kept = torch.rand(len(lam), generator=generator) >= self.prob
         return torch.where(kept, torch.ones_like(lam), lam)
 
-    def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: torch.Generator | None) -> Mask:
-        """Where the first image shows: one mask for the batch, or one per image."""
-        raise TypeError(f"{type(self).__name__} must define mask(x, pairing, hints, generator).")
-
     def __call__(
-        self,
-        x: Images,
-        pairing: Pairing,
-        hints: Hints | None = None,
-        generator: torch.Generator | None = None,
+        self, x: Images, pairing: Pairing, hints: Hints | None = None, generator: RandomSource = None
     ) -> Mixed:
-        """Mixes each image with its partner; the label weight becomes the mask's true mean."""
-        mask = self.mask(x, pairing, self.checked(hints), generator)
-        return Mixed(blend_pairs(x, pairing.index, mask), mask, Pairing(mean_of(mask), pairing.index))
+        """Mixes each image with its partner."""
+        policy, pairing = self.decide(pairing, generator)
+        return policy.mix(x, pairing, policy.checked(hints), generator)
 
     def run(
         self,
@@ -89,24 +85,48 @@ class Mixup:
         x: Images,
         pairing: Pairing,
         hints: Hints | None = None,
-        generator: torch.Generator | None = None,
+        generator: RandomSource = None,
     ) -> tuple[Tensor, Mixed]:
-        """The network's outputs on the mixed batch, and the batch.
-
-        Policies that mix inside the network, or weigh labels by what the network attends to, override it.
-        """
-        mixed = self(x, pairing, hints, generator)
-        return network(mixed.x), mixed
+        """The network's outputs on the mixed batch, and the batch."""
+        policy, pairing = self.decide(pairing, generator)
+        return policy.mix_inside(network, x, pairing, policy.checked(hints), generator)
 
     def picture(
-        self,
-        x: Images,
-        pairing: Pairing,
-        hints: Hints | None = None,
-        generator: torch.Generator | None = None,
+        self, x: Images, pairing: Pairing, hints: Hints | None = None, generator: RandomSource = None
     ) -> Mixed:
         """What the policy does, to look at; policies that mix inside a network mix the images instead."""
-        return self(x, pairing, hints, generator)
+        policy, pairing = self.decide(pairing, generator)
+        return policy.mix_to_show(x, pairing, policy.checked(hints), generator)
+
+    # What a policy of one's own defines: a mask, or one of the steps behind it.
+
+    def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mask:
+        """Where the first image shows: one mask for the batch, or one per image."""
+        raise TypeError(f"{type(self).__name__} must define mask(x, pairing, hints, generator).")
+
+    def mix(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mixed:
+        """The pairs under the mask; the label weight becomes the mask's true mean."""
+        mask = self.mask(x, pairing, hints, generator)
+        return Mixed(blend_pairs(x, pairing.index, mask), mask, Pairing(mean_of(mask), pairing.index))
+
+    def mix_inside(
+        self, network: nn.Module, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource
+    ) -> tuple[Tensor, Mixed]:
+        """For policies that mix hidden layers, or weigh labels by what the network attends to."""
+        mixed = self.mix(x, pairing, hints, generator)
+        return network(mixed.x), mixed
+
+    def mix_to_show(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mixed:
+        """For policies that cannot mix images alone."""
+        return self.mix(x, pairing, hints, generator)
+
+    def decide(self, pairing: Pairing, generator: RandomSource) -> tuple["Mixup", Pairing]:
+        """The policy that mixes this batch: itself, unless it chooses among others."""
+        return self, pairing
+
+    def needed(self, pairing: Pairing) -> tuple[str, ...]:
+        """What this batch needs; less than `needs` where a pairing names one policy of several."""
+        return self.needs
 
     def checked(self, hints: Hints | None) -> Hints:
         """The hints, or an error that names what is missing."""

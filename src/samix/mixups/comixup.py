@@ -32,8 +32,8 @@ from torch.nn import functional as F
 from samix.mixups.base import Hints, Mixup
 from samix.mixups.comixup_solver import FORBIDDEN, Problem, make_grid, solve
 from samix.mixups.mixed import Mixed, Parents
-from samix.pairing import Pairing
-from samix.typing import Images, Saliency
+from samix.pairing import Pairing, as_image_weight
+from samix.typing import Images, RandomSource, Saliency
 
 Shares = Float[Tensor, "B P h w"]  # weight of each image of the part in each block of each output
 
@@ -71,9 +71,7 @@ def compatibility(
     return (1 - omega) * identity + omega * count * distance / total.clamp_min(1e-30)
 
 
-def draw_wanted(
-    batch: int, part: int, alpha: float, generator: torch.Generator | None
-) -> Float[Tensor, "G K"]:
+def draw_wanted(batch: int, part: int, alpha: float, generator: RandomSource) -> Float[Tensor, "G K"]:
     """d ~ Dirichlet(alpha, ..., alpha) over the images of each part; 0 on padding."""
     amount = torch._standard_gamma(torch.full((batch,), alpha, dtype=torch.float64), generator)
     amount = into_parts(amount, part)
@@ -81,7 +79,7 @@ def draw_wanted(
 
 
 def draw_start(
-    size: Int[Tensor, "G"], part: int, cells: int, generator: torch.Generator | None
+    size: Int[Tensor, "G"], part: int, cells: int, generator: RandomSource
 ) -> Float[Tensor, "G K n K"]:
     """A uniformly random image of the part in every block of its outputs; nothing in padding."""
     chance = torch.rand(len(size), part, cells, generator=generator, dtype=torch.float64)
@@ -165,7 +163,7 @@ class CoMixup(Mixup):
             raise ValueError(f"mixup.omega must lie in [0, 1], got {self.omega}.")
 
     @torch.no_grad()
-    def shares(self, saliency: Saliency, generator: torch.Generator | None) -> Shares:
+    def shares(self, saliency: Saliency, generator: RandomSource) -> Shares:
         """z of every output: draws what is wanted and where to start, then solves all parts at once."""
         batch, part, cells = len(saliency), min(self.part, len(saliency)), self.blocks**2
         wanted = draw_wanted(batch, part, self.alpha, generator)
@@ -183,20 +181,14 @@ class CoMixup(Mixup):
             z = solve(Problem(unary, far, real.bool(), grid, *weights), start, self.rounds)
         return z.flatten(0, 1)[:batch].mT.unflatten(2, (self.blocks, self.blocks))
 
-    def __call__(
-        self,
-        x: Images,
-        pairing: Pairing,
-        hints: Hints | None = None,
-        generator: torch.Generator | None = None,
-    ) -> Mixed:
+    def mix(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mixed:
         """Mixes the images of each part; an image with lam = 1 stays as it is."""
-        saliency = self.checked(hints).saliency
-        assert saliency is not None  # checked
+        saliency = hints.saliency
+        assert saliency is not None  # declared in `needs`
         batch, part, size = len(x), min(self.part, len(x)), (x.shape[2], x.shape[3])
         image = torch.arange(batch, device=x.device)[:, None]  # [B, 1]
         own, members = image % part, torch.arange(part, device=x.device)
-        untouched = (pairing.lam == 1).to(x.device).view(-1, 1, 1, 1)
+        untouched = as_image_weight((pairing.lam == 1).to(x.device))
         itself = (own == members).float()[..., None, None]
         # Nobody is mixed in batches that `prob` leaves alone: nothing to solve.
         z = itself if untouched.all() else torch.where(untouched, itself, self.shares(saliency, generator))

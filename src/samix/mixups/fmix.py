@@ -19,9 +19,9 @@ from torch import Tensor
 from samix.errors import suggest
 from samix.mixups.base import Hints, Mixup
 from samix.pairing import Pairing
-from samix.typing import Images, Lam, Mask
+from samix.typing import Images, Lam, Mask, RandomSource
 
-Spectrum = Callable[[tuple[int, int], int, float, torch.Generator | None], Tensor]
+Spectrum = Callable[[tuple[int, int], int, float, RandomSource], Tensor]
 
 
 def decay_scale(size: tuple[int, int], decay: float) -> Float[Tensor, "H K"]:
@@ -35,7 +35,7 @@ def decay_scale(size: tuple[int, int], decay: float) -> Float[Tensor, "H K"]:
 
 
 def paper_spectrum(
-    size: tuple[int, int], count: int, decay: float, generator: torch.Generator | None = None
+    size: tuple[int, int], count: int, decay: float, generator: RandomSource = None
 ) -> Complex[Tensor, "N H K"]:
     """s(r, k) (a + i b) with a, b ~ N(0, 1).
 
@@ -51,7 +51,7 @@ def paper_spectrum(
 
 
 def code_spectrum(
-    size: tuple[int, int], count: int, decay: float, generator: torch.Generator | None = None
+    size: tuple[int, int], count: int, decay: float, generator: RandomSource = None
 ) -> Complex[Tensor, "N K 2"]:
     """s(0, k) a + i s(1, k) b in row k, only for the horizontal frequencies 0 and 1: what the code does."""
     scale = decay_scale(size, decay)[:2].T  # [K, 2]: the weights of the real and of the imaginary part
@@ -74,7 +74,7 @@ def fmix_mask(
     lam: Lam,
     decay: float = 3.0,
     spectrum: str = "paper",
-    generator: torch.Generator | None = None,
+    generator: RandomSource = None,
 ) -> Mask:
     """The lam H W largest pixels of one low-frequency image per lam."""
     waves = SPECTRA[spectrum](size, len(lam), decay, generator)
@@ -100,7 +100,7 @@ class FMix(Mixup):
         if self.spectrum not in SPECTRA:
             raise ValueError(f"unknown mixup.spectrum {suggest(self.spectrum, SPECTRA)}")
 
-    def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: torch.Generator | None) -> Mask:
+    def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mask:
         """One grey image per lam, on the device and in the dtype of the images."""
         size = (x.shape[-2], x.shape[-1])
         return fmix_mask(size, pairing.lam, self.decay, self.spectrum, generator).to(x)

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from samix.mixups.base import Hints, Mixup
 from samix.pairing import Pairing
-from samix.typing import Images, Lam, Mask
+from samix.typing import Images, Lam, Mask, RandomSource
 
 
 class Grid(NamedTuple):
@@ -85,7 +85,7 @@ class GridMix(Mixup):
         if not 0 < self.aspect[0] <= self.aspect[1]:
             raise ValueError(f"mixup.aspect must be a rising pair of positive numbers, got {self.aspect}.")
 
-    def grid(self, size: tuple[int, int], count: int, generator: torch.Generator | None = None) -> Grid:
+    def grid(self, size: tuple[int, int], count: int, generator: RandomSource = None) -> Grid:
         """Draws `count` windows and the number of cells across each."""
         area = torch.empty(count).uniform_(*self.area, generator=generator)
         aspect = torch.empty(count).uniform_(*self.aspect, generator=generator)
@@ -93,7 +93,7 @@ class GridMix(Mixup):
         cells = torch.randint(self.cells_min, self.cells_max + 1, (count,), generator=generator)
         return Grid(*window, cell=(window[3] + cells - 1) // cells)
 
-    def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: torch.Generator | None) -> Mask:
+    def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mask:
         """One grid per lam, on the device and in the dtype of the images."""
         size, lam = (x.shape[-2], x.shape[-1]), pairing.lam.detach()
         grid = self.grid(size, len(lam), generator)

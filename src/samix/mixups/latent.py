@@ -19,7 +19,7 @@ from samix.mixups.base import Hints, Mixup
 from samix.mixups.mixed import Mixed
 from samix.mixups.mixup import constant_mask
 from samix.pairing import Pairing
-from samix.typing import Images, Lam, Mask
+from samix.typing import Images, Lam, Mask, RandomSource
 
 LayerOutput: TypeAlias = Float[Tensor, "B ..."]
 
@@ -50,51 +50,32 @@ class LatentMixup(Mixup):
         if not self.layers:
             raise ValueError("mixup.layers must name at least one layer, got ().")
 
-    def draw_layer(self, generator: torch.Generator | None = None) -> str:
+    def draw_layer(self, generator: RandomSource = None) -> str:
         """One of `layers`, all equally likely."""
         return self.layers[int(torch.randint(len(self.layers), (1,), generator=generator))]
 
-    def mix_maps(
-        self, maps: LayerOutput, pairing: Pairing, generator: torch.Generator | None = None
-    ) -> MixedMaps:
+    def mix_maps(self, maps: LayerOutput, pairing: Pairing, generator: RandomSource = None) -> MixedMaps:
         """A layer's output mixed with that of the partners, and the label weight of the first."""
         raise TypeError(f"{type(self).__name__} must define mix_maps(maps, pairing, generator).")
 
-    def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: torch.Generator | None) -> Mask:
+    def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mask:
         """How the images are mixed where the layer "input" is drawn: Mixup."""
         return constant_mask((x.shape[-2], x.shape[-1]), pairing.lam.to(x))
 
-    def __call__(
-        self,
-        x: Images,
-        pairing: Pairing,
-        hints: Hints | None = None,
-        generator: torch.Generator | None = None,
-    ) -> Mixed:
+    def mix(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mixed:
         """Always an error: the layers' outputs cannot be mixed without a network."""
         raise ValueError(
             f"{type(self).__name__} mixes inside a network, so it cannot mix images alone. Call "
             "policy.run(network, x, pairing), or samix.Mix(...).forward(model, x, y)."
         )
 
-    def picture(
-        self,
-        x: Images,
-        pairing: Pairing,
-        hints: Hints | None = None,
-        generator: torch.Generator | None = None,
-    ) -> Mixed:
+    def mix_to_show(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mixed:
         """The images mixed as if they were the output of the layer."""
         maps, lam = self.mix_maps(x, pairing, generator)
         return Mixed(maps, constant_mask((x.shape[-2], x.shape[-1]), lam.to(x)), Pairing(lam, pairing.index))
 
-    def run(
-        self,
-        network: nn.Module,
-        x: Images,
-        pairing: Pairing,
-        hints: Hints | None = None,
-        generator: torch.Generator | None = None,
+    def mix_inside(
+        self, network: nn.Module, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource
     ) -> tuple[Tensor, Mixed]:
         """The outputs of one pass in which a drawn layer was mixed; only "input" changes the images."""
         # All of them, so that a wrong name shows in the first batch and not when it is drawn.
@@ -103,7 +84,7 @@ class LatentMixup(Mixup):
                 find_layer(network, name)
         layer = self.draw_layer(generator)
         if layer == INPUT:
-            mixed = super().__call__(x, pairing, hints, generator)
+            mixed = super().mix(x, pairing, hints, generator)
             return network(mixed.x), mixed
         outputs, lam = self.pass_mixed(network, layer, x, pairing, generator)
         mask = constant_mask((x.shape[-2], x.shape[-1]), lam.to(x))
@@ -115,7 +96,7 @@ class LatentMixup(Mixup):
         layer: str,
         x: Images,
         pairing: Pairing,
-        generator: torch.Generator | None,
+        generator: RandomSource,
     ) -> tuple[Tensor, Lam]:
         """One forward pass with the output of `layer` mixed, and the label weight."""
         weights: list[Tensor] = []

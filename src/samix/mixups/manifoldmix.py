@@ -11,11 +11,9 @@ own partner. Any tensor whose first dimension is the batch can be mixed, the tok
 
 from dataclasses import dataclass
 
-import torch
-
 from samix.mixups.latent import INPUT, LatentMixup, LayerOutput, MixedMaps
 from samix.pairing import Pairing
-from samix.typing import Lam
+from samix.typing import Lam, RandomSource
 
 
 def interpolate(maps: LayerOutput, partner: LayerOutput, lam: Lam) -> LayerOutput:
@@ -33,8 +31,6 @@ class ManifoldMix(LatentMixup):
     layers: tuple[str, ...] = (INPUT, "layer1", "layer2")
     """Names of submodules, one drawn per batch; the word "input" stands for the images."""
 
-    def mix_maps(
-        self, maps: LayerOutput, pairing: Pairing, generator: torch.Generator | None = None
-    ) -> MixedMaps:
+    def mix_maps(self, maps: LayerOutput, pairing: Pairing, generator: RandomSource = None) -> MixedMaps:
         """The interpolated output; no randomness of its own."""
         return MixedMaps(interpolate(maps, maps[pairing.index], pairing.lam), pairing.lam)

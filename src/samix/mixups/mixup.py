@@ -2,11 +2,9 @@
 
 from dataclasses import dataclass
 
-import torch
-
 from samix.mixups.base import Hints, Mixup
 from samix.pairing import Pairing, as_image_weight
-from samix.typing import Images, Lam, Mask
+from samix.typing import Images, Lam, Mask, RandomSource
 
 
 def constant_mask(size: tuple[int, int], lam: Lam) -> Mask:
@@ -18,6 +16,6 @@ def constant_mask(size: tuple[int, int], lam: Lam) -> Mask:
 class MixUp(Mixup):
     """Linear interpolation of whole images."""
 
-    def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: torch.Generator | None) -> Mask:
+    def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mask:
         """The constant mask lam; no randomness of its own."""
         return constant_mask((x.shape[-2], x.shape[-1]), pairing.lam.to(x))

@@ -34,7 +34,7 @@ from samix.mixups.base import Hints
 from samix.mixups.cutmix import cutmix_mask
 from samix.mixups.latent import INPUT, LatentMixup, LayerOutput, MixedMaps
 from samix.pairing import Pairing, as_image_weight, draw_lam
-from samix.typing import Images, Mask
+from samix.typing import Images, Mask, RandomSource
 
 CUTMIX_ALPHA = 1.0
 
@@ -55,7 +55,7 @@ def draw_holes(
     shape: tuple[int, int, int, int],
     gamma: float,
     block: int,
-    generator: torch.Generator | None = None,
+    generator: RandomSource = None,
     device: torch.device | str | None = None,
 ) -> Float[Tensor, "N C h w"]:
     """1 in squares around random seeds, 0 elsewhere; squares are cut off at the border of the map."""
@@ -89,15 +89,13 @@ class PatchUp(LatentMixup):
         if self.block < 1 or self.block % 2 == 0:
             raise ValueError(f"mixup.block must be a positive odd number, got {self.block}.")
 
-    def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: torch.Generator | None) -> Mask:
+    def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mask:
         """CutMix, for the layer "input"."""
         drawn = draw_lam(len(pairing.lam), CUTMIX_ALPHA, generator).to(pairing.lam)
         lam = torch.where(pairing.lam == 1, pairing.lam, drawn)
         return cutmix_mask((x.shape[-2], x.shape[-1]), lam, generator).to(x)
 
-    def mix_maps(
-        self, maps: LayerOutput, pairing: Pairing, generator: torch.Generator | None = None
-    ) -> MixedMaps:
+    def mix_maps(self, maps: LayerOutput, pairing: Pairing, generator: RandomSource = None) -> MixedMaps:
         """One set of holes per lam; hard is soft with lam = 0 inside the holes."""
         _, channels, height, width = self.checked_map(maps).shape
         shape = (len(pairing.lam), channels, height, width)

@@ -20,8 +20,8 @@ from samix.mixups.mixed import Mixed, blend
 from samix.mixups.puzzle_energy import Weights, block_saliency, largest_divisor, puzzle_energy
 from samix.mixups.puzzle_solver import solve
 from samix.mixups.puzzle_transport import move_blocks, transport_plan
-from samix.pairing import Pairing
-from samix.typing import Images, Mask
+from samix.pairing import Pairing, as_image_weight
+from samix.typing import Images, Mask, RandomSource
 
 SMALL = 32
 """Pictures up to so many pixels move blocks of 4 pixels (CIFAR), larger ones those of the mask."""
@@ -76,7 +76,7 @@ class PuzzleMix(Mixup):
             if getattr(self, name) < 0:
                 raise ValueError(f"mixup.{name} must not be negative, got {getattr(self, name)}.")
 
-    def draw_blocks(self, size: tuple[int, int], generator: torch.Generator | None) -> int:
+    def draw_blocks(self, size: tuple[int, int], generator: RandomSource) -> int:
         """How many blocks a side this batch is cut into."""
         counts = [2**exponent for exponent in range(self.min_exponent, self.max_exponent + 1)]
         fitting = [count for count in counts if size[0] % count == 0 and size[1] % count == 0]
@@ -93,7 +93,7 @@ class PuzzleMix(Mixup):
         weights = Weights(self.beta, self.gamma, self.eta)
         energy = puzzle_energy(hints.pixels, hints.saliency, pairing.index, pairing.lam, blocks, weights)
         shares = solve(energy)[:, None].to(x)
-        shares = shares.masked_fill((pairing.lam >= 1).view(-1, 1, 1, 1), 1.0)
+        shares = shares.masked_fill(as_image_weight(pairing.lam >= 1), 1.0)
         rows, columns = x.shape[-2] // blocks, x.shape[-1] // blocks
         return shares.repeat_interleave(rows, dim=2).repeat_interleave(columns, dim=3)
 
@@ -102,22 +102,16 @@ class PuzzleMix(Mixup):
         most = self.transport_size or (4 if max(size) <= SMALL else max(size))
         return transport_side(size[0] // blocks, most), transport_side(size[1] // blocks, most)
 
-    def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: torch.Generator | None) -> Mask:
+    def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mask:
         """Shares of the first image in {0, 1/2, 1}, one mask per image."""
         return self.cut(x, pairing, hints, self.draw_blocks((x.shape[-2], x.shape[-1]), generator))
 
-    def __call__(
-        self,
-        x: Images,
-        pairing: Pairing,
-        hints: Hints | None = None,
-        generator: torch.Generator | None = None,
-    ) -> Mixed:
+    def mix(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mixed:
         """Cuts, moves and blends; `sources` moves per-pixel targets as the images were."""
         if not self.transport:
-            return super().__call__(x, pairing, hints, generator)
-        hints, size = self.checked(hints), (x.shape[-2], x.shape[-1])
+            return super().mix(x, pairing, hints, generator)
         assert hints.saliency is not None  # declared in `needs`
+        size = x.shape[-2], x.shape[-1]
         blocks = self.draw_blocks(size, generator)
         mask = self.cut(x, pairing, hints, blocks)
 

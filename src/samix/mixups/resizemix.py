@@ -20,8 +20,8 @@ from torch import Tensor
 
 from samix.mixups.base import Hints, Mixup, mean_of
 from samix.mixups.mixed import Mixed, blend, in_format_of
-from samix.pairing import Pairing, draw_derangement, draw_lam
-from samix.typing import Images, Index, Lam
+from samix.pairing import Pairing, draw_lam
+from samix.typing import Images, Index, Lam, RandomSource
 
 
 class Interval(NamedTuple):
@@ -44,16 +44,14 @@ class Interval(NamedTuple):
         return (self.offset(size) * size // length).clamp(0, size - 1)
 
 
-def draw_interval(size: int, length: Tensor, generator: torch.Generator | None = None) -> Interval:
+def draw_interval(size: int, length: Tensor, generator: RandomSource = None) -> Interval:
     """Around a uniform pixel, moved back inside the image."""
     centre = torch.randint(size, (len(length),), generator=generator).to(length.device)
     start = torch.minimum((centre - length // 2).clamp(min=0), size - length)
     return Interval(start, length)
 
 
-def draw_box(
-    size: tuple[int, int], lam: Lam, generator: torch.Generator | None = None
-) -> tuple[Interval, Interval]:
+def draw_box(size: tuple[int, int], lam: Lam, generator: RandomSource = None) -> tuple[Interval, Interval]:
     """Rows and columns of one box per lam, with sides floor(H sqrt(1 - lam)) and floor(W sqrt(1 - lam))."""
     tau = (1 - lam.detach()).sqrt()
     rows = draw_interval(size[0], (tau * size[0]).long(), generator)
@@ -88,25 +86,15 @@ class ResizeMix(Mixup):
                 f"got {self.scale_min} and {self.scale_max}."
             )
 
-    def draw(
-        self, batch: int, generator: torch.Generator | None = None, device: torch.device | str | None = None
-    ) -> Pairing:
+    def draw_lam(self, count: int, generator: RandomSource = None) -> Lam:
         """Draws the side tau of the patch; lam = 1 - tau^2 is the share of the image that it leaves."""
-        count = batch if self.per_sample else 1
         tau = torch.empty(count).uniform_(self.scale_min, self.scale_max, generator=generator)
         if self.from_alpha:
             drawn = draw_lam(count, self.alpha, generator)
             tau = torch.where((drawn >= self.scale_min) & (drawn <= self.scale_max), drawn, tau)
-        lam = self.skip(1 - tau**2, generator)
-        return Pairing(lam.to(device), draw_derangement(batch, generator).to(device))
+        return 1 - tau**2
 
-    def __call__(
-        self,
-        x: Images,
-        pairing: Pairing,
-        hints: Hints | None = None,
-        generator: torch.Generator | None = None,
-    ) -> Mixed:
+    def mix(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mixed:
         """Pastes the shrunk partners; dense targets shrink and move with them."""
         rows, columns = draw_box((x.shape[-2], x.shape[-1]), pairing.lam.expand(len(x)), generator)
         inside = rows.inside(x.shape[-2])[:, None, :, None] & columns.inside(x.shape[-1])[:, None, None]

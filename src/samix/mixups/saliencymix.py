@@ -12,20 +12,15 @@ routine that reads bytes, so its centres are noise (at 224 px near the top edge)
 from dataclasses import dataclass
 from typing import ClassVar
 
-import torch
 from jaxtyping import Shaped
 from torch import Tensor
 
 from samix.mixups.base import Hints, Mixup
-from samix.mixups.cutmix import outside_interval
+from samix.mixups.cutmix import box_around, box_mask
 from samix.mixups.saliency import fine_grained_saliency
 from samix.pairing import Pairing
-from samix.typing import Images, Lam, Mask
-
-
-def to_bytes(pixels: Images) -> Tensor:
-    """[0, 1] to 0 ... 255; in float32, so that half-precision pixels are rounded once."""
-    return (pixels.detach().float() * 255).round_().clamp_(0, 255).to(torch.uint8)
+from samix.pixels import to_bytes
+from samix.typing import Images, Lam, Mask, RandomSource
 
 
 def peak_mask(saliency: Shaped[Tensor, "N H W"], lam: Lam) -> Mask:
@@ -33,12 +28,9 @@ def peak_mask(saliency: Shaped[Tensor, "N H W"], lam: Lam) -> Mask:
 
     One box per saliency map or per lam, whichever are more.
     """
-    height, width = saliency.shape[-2:]
-    cut = (1 - lam.detach().cpu().double()).sqrt()
+    size = saliency.shape[-2], saliency.shape[-1]
     peak = saliency.flatten(1).argmax(dim=1).cpu()  # the first of equals
-    keep_rows = outside_interval(height, peak // width, (height * cut).long())
-    keep_columns = outside_interval(width, peak % width, (width * cut).long())
-    return (keep_rows[:, None, :, None] | keep_columns[:, None, None, :]).float()
+    return box_mask(size, box_around(size, peak // size[1], peak % size[1], lam))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +42,7 @@ class SaliencyMix(Mixup):
 
     needs: ClassVar[tuple[str, ...]] = ("pixels",)
 
-    def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: torch.Generator | None) -> Mask:
+    def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mask:
         """One box per pair; no randomness of its own."""
         assert hints.pixels is not None  # `checked` has seen to it
         partners = pairing.index[:1] if self.one_box else pairing.index

@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 from samix.mixups.base import Hints, Mixup
-from samix.pairing import Pairing, draw_derangement
-from samix.typing import Images, Lam, Mask
+from samix.pairing import Pairing
+from samix.typing import Images, Lam, Mask, RandomSource
 
 
 def bump(length: int, centre: Tensor, sigma: Tensor) -> Tensor:
@@ -28,7 +28,7 @@ def bump(length: int, centre: Tensor, sigma: Tensor) -> Tensor:
     return torch.where(sigma > 0, curve, 0)
 
 
-def smoothmix_mask(size: tuple[int, int], lam: Lam, generator: torch.Generator | None = None) -> Mask:
+def smoothmix_mask(size: tuple[int, int], lam: Lam, generator: RandomSource = None) -> Mask:
     """1 - G with sigma = (1 - lam) H / 2 around a random pixel: one G per lam."""
     height, width = size
     rows = torch.randint(height, (len(lam),), generator=generator).to(lam.device)
@@ -55,15 +55,10 @@ class SmoothMix(Mixup):
                 f"got {self.sigma_min} and {self.sigma_max}."
             )
 
-    def draw(
-        self, batch: int, generator: torch.Generator | None = None, device: torch.device | str | None = None
-    ) -> Pairing:
+    def draw_lam(self, count: int, generator: RandomSource = None) -> Lam:
         """Draws the width: lam = 1 - 2 sigma only encodes it, the label weight is the mask's mean."""
-        count = batch if self.per_sample else 1
-        sigma = torch.empty(count).uniform_(self.sigma_min, self.sigma_max, generator=generator)
-        lam = self.skip(1 - 2 * sigma, generator)
-        return Pairing(lam.to(device), draw_derangement(batch, generator).to(device))
+        return 1 - 2 * torch.empty(count).uniform_(self.sigma_min, self.sigma_max, generator=generator)
 
-    def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: torch.Generator | None) -> Mask:
+    def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mask:
         """One Gaussian per lam, on the device and in the dtype of the images."""
         return smoothmix_mask((x.shape[-2], x.shape[-1]), pairing.lam, generator).to(x)

@@ -29,8 +29,8 @@ from torch.nn import functional as F
 
 from samix.mixups.base import Hints, Mixup
 from samix.mixups.mixed import blend
-from samix.pairing import Pairing
-from samix.typing import Images, Index, Labels, Logits, Mask, PerSample
+from samix.pairing import Pairing, as_image_weight
+from samix.typing import Images, Index, Labels, Logits, Mask, PerSample, RandomSource
 
 Teacher = Callable[[Tensor], Tensor]
 CoarseMaps = Float[Tensor, "B 2 w w"]
@@ -86,7 +86,7 @@ def newton_step(loss: PerSample, gradient: CoarseMaps, sigma: float) -> CoarseMa
     blurred = blur(gradient, sigma)
     slope = (gradient * blurred).sum(dim=(1, 2, 3))
     length = torch.where(slope > 0, loss / slope, 0.0).clamp(1e-4, 2000)
-    return length.view(-1, 1, 1, 1) * blurred
+    return as_image_weight(length) * blurred
 
 
 @torch.enable_grad()
@@ -153,7 +153,7 @@ class SuperMix(Mixup):
             maps[active] -= newton_step(loss, gradient, self.sigma)
         return maps
 
-    def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: torch.Generator | None) -> Mask:
+    def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mask:
         """One mask per pair; the generator is not used."""
         teacher, images = hints.teacher, x.detach()
         assert teacher is not None  # checked
@@ -162,4 +162,4 @@ class SuperMix(Mixup):
         lam = pairing.lam.to(images.device, torch.float32).expand(len(x))
         goal = Goal(images, images[pairing.index], classes, classes[pairing.index], lam)
         mask = mask_of(self.maps(teacher, goal), (x.shape[2], x.shape[3]))
-        return torch.where(lam.view(-1, 1, 1, 1) == 1, 1.0, mask).to(x)
+        return torch.where(as_image_weight(lam) == 1, 1.0, mask).to(x)

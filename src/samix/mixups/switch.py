@@ -9,18 +9,18 @@ mixup (alpha .8), with the label weight corrected to the box's true area. `per_s
 its mode `pair` is left out. Partners are those of the pairing; timm reverses the batch, which must be even.
 """
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 import torch
 from jaxtyping import Int
-from torch import Tensor, nn
+from torch import Tensor
 
 from samix.mixups.base import Hints, Mixup
 from samix.mixups.cutmix import CutMix
-from samix.mixups.mixed import Mixed
 from samix.mixups.mixup import MixUp
 from samix.pairing import Pairing, draw_derangement
-from samix.typing import Images, Index, Lam, Mask
+from samix.typing import Images, Index, Lam, Mask, RandomSource
 
 Member = Int[Tensor, "#B"]
 
@@ -67,76 +67,61 @@ class Switching(Mixup):
         """The probability of each member."""
         raise TypeError(f"{type(self).__name__} must define odds.")
 
-    def choose(self, count: int, generator: torch.Generator | None) -> Member:
+    def choose(self, count: int, generator: RandomSource) -> Member:
         """So many draws of a member's position."""
         return torch.multinomial(torch.tensor(self.odds), count, replacement=True, generator=generator)
 
-    def chosen(self, pairing: Pairing, generator: torch.Generator | None) -> Member:
+    def chosen(self, pairing: Pairing, generator: RandomSource) -> Member:
         """The members that drew the pairing; new ones for a pairing that comes from elsewhere."""
         if isinstance(pairing, Choice) and pairing.member is not None:
             return pairing.member
         return self.choose(len(pairing.lam) if self.per_sample else 1, generator)
 
     def draw(
-        self, batch: int, generator: torch.Generator | None = None, device: torch.device | str | None = None
+        self, batch: int, generator: RandomSource = None, device: torch.device | str | None = None
     ) -> Choice:
         """Draws a member, which then draws lam: one for the batch, or one for each pair."""
+        member = self.choose(batch if self.per_sample else 1, generator)
         if self.per_sample:
-            member = self.choose(batch, generator)
-            lams = [replace(each, per_sample=True).draw(batch, generator).lam for each in self.members]
-            lam, index = pick(lams, member), draw_derangement(batch, generator)
+            lams = [each.skip(each.draw_lam(batch, generator), generator) for each in self.members]
+            lam = pick(lams, member)
         else:
-            member = self.choose(1, generator)
-            lam, index = self.members[int(member)].draw(batch, generator)
-        return Choice.of(self.skip(lam, generator).to(device), index.to(device), member)
+            lam = self.members[int(member)].draw(batch, generator).lam
+        lam, index = self.skip(lam, generator), draw_derangement(batch, generator)
+        return Choice.of(lam.to(device), index.to(device), member)
 
-    def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: torch.Generator | None) -> Mask:
-        """The mask of the batch's member, or each pair's from its own."""
+    def decide(self, pairing: Pairing, generator: RandomSource) -> tuple[Mixup, Pairing]:
+        """The batch's member; this policy itself where each pair has its own."""
         member, bare = self.chosen(pairing, generator), Pairing(*pairing)
         if len(member) == 1:
-            return self.members[int(member)].mask(x, bare, hints, generator)
-        masks = [each.mask(x, bare, hints, generator).expand(len(x), -1, -1, -1) for each in self.members]
-        return pick(masks, member)
+            return self.members[int(member)], bare
+        return self, Choice.of(*bare, member)
 
-    def __call__(
-        self,
-        x: Images,
-        pairing: Pairing,
-        hints: Hints | None = None,
-        generator: torch.Generator | None = None,
-    ) -> Mixed:
-        """The batch as its member mixes it, or each pair by its own member's mask."""
-        member, bare = self.chosen(pairing, generator), Pairing(*pairing)
-        if len(member) == 1:
-            return self.members[int(member)](x, bare, hints, generator)
-        return super().__call__(x, Choice.of(*bare, member), hints, generator)
+    def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mask:
+        """Each pair's mask, from its own member."""
+        member, bare = self.chosen(pairing, generator).expand(len(x)), Pairing(*pairing)
+        drawn, position = member.unique(return_inverse=True)
+        masks = [
+            self.members[number].mask(x, bare, hints, generator).expand(len(x), -1, -1, -1)
+            for number in drawn.tolist()
+        ]
+        return pick(masks, position)
 
-    def picture(
-        self,
-        x: Images,
-        pairing: Pairing,
-        hints: Hints | None = None,
-        generator: torch.Generator | None = None,
-    ) -> Mixed:
-        """As the batch's member shows it."""
-        member, bare = self.chosen(pairing, generator), Pairing(*pairing)
-        if len(member) == 1:
-            return self.members[int(member)].picture(x, bare, hints, generator)
-        return super().picture(x, Choice.of(*bare, member), hints, generator)
+    @property
+    def needs(self) -> tuple[str, ...]:  # type: ignore[override]
+        """All that any member needs."""
+        return needs_of(self.members)
 
-    def run(
-        self,
-        network: nn.Module,
-        x: Images,
-        pairing: Pairing,
-        hints: Hints | None = None,
-        generator: torch.Generator | None = None,
-    ) -> tuple[Tensor, Mixed]:
-        """As the batch's member runs it, so that members may mix inside the network."""
-        member, bare = self.chosen(pairing, generator), Pairing(*pairing)
-        if len(member) == 1:
-            return self.members[int(member)].run(network, x, bare, hints, generator)
-        return super().run(network, x, Choice.of(*bare, member), hints, generator)
+    def needed(self, pairing: Pairing) -> tuple[str, ...]:
+        """What the members that drew the pairing need."""
+        if isinstance(pairing, Choice) and pairing.member is not None:
+            return needs_of([self.members[number] for number in pairing.member.unique().tolist()])
+        return self.needs
+
+
+def needs_of(policies: Iterable[Mixup]) -> tuple[str, ...]:
+    """What any of the policies needs, each once."""
+    return tuple(dict.fromkeys(name for policy in policies for name in policy.needs))
 
 
 def pick(options: list[Tensor], member: Int[Tensor, "B"]) -> Tensor:
@@ -176,10 +161,11 @@ class Switch(Switching):
             raise ValueError(
                 f"mixup.policies must not hold another {kind.__name__}; list its members instead."
             )
-        only_masks = kind.__call__ in (Mixup.__call__, CutMix.__call__) and kind.run is Mixup.run
+        only_masks = kind.mix in (Mixup.mix, CutMix.mix) and kind.mix_inside is Mixup.mix_inside
         if self.per_sample and not only_masks:
             raise ValueError(
-                f"{kind.__name__} does more than mask, so it cannot be chosen per pair; set per_sample=False."
+                f"{kind.__name__} does more than mask, so it cannot be chosen per pair. "
+                "Choose per batch: per_sample=False, in samix.Mix mode='batch'."
             )
 
     @property
@@ -189,11 +175,6 @@ class Switch(Switching):
     @property
     def odds(self) -> tuple[float, ...]:
         return self.probabilities or (1 / len(self.policies),) * len(self.policies)
-
-    @property
-    def needs(self) -> tuple[str, ...]:  # type: ignore[override]
-        """All that any member needs: hints are made before the member is known."""
-        return tuple(dict.fromkeys(name for policy in self.policies for name in policy.needs))
 
     @property
     def masks_pairs(self) -> bool:  # type: ignore[override]

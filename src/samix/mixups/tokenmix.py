@@ -24,9 +24,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from samix.mixups.base import Hints, Mixup, mean_of
-from samix.mixups.mixed import Mixed, Parents, blend
-from samix.pairing import Pairing, draw_derangement
-from samix.typing import AttentionMap, Images, Index, Lam, Mask, PerSample
+from samix.mixups.mixed import Mixed, Parents, blend_pairs
+from samix.pairing import Pairing
+from samix.typing import AttentionMap, Images, Index, Lam, Mask, PerSample, RandomSource
 
 EXTRA = 14 / 196
 """Tokens of the partner beyond n (1 - lam), as a share of all tokens."""
@@ -45,13 +45,13 @@ def partner_tokens(lam: Lam, count: int) -> Counts:
     return torch.where(lam < 1, wanted.clamp(max=count), 0)
 
 
-def random_tokens(grid: Grid, wanted: Counts, generator: torch.Generator | None) -> Tokens:
+def random_tokens(grid: Grid, wanted: Counts, generator: RandomSource) -> Tokens:
     """True at so many tokens each, anywhere."""
     places = torch.rand(len(wanted), grid[0] * grid[1], generator=generator).argsort(dim=1).argsort(dim=1)
     return (places < wanted[:, None]).unflatten(1, grid)
 
 
-def draw_blocks(grid: Grid, missing: Counts, generator: torch.Generator | None) -> Tokens:
+def draw_blocks(grid: Grid, missing: Counts, generator: RandomSource) -> Tokens:
     """True inside one block each, of about 1 to `missing` tokens; empty where it does not fit."""
     u = torch.rand(4, len(missing), dtype=torch.float64, generator=generator)
     area, aspect = 1 + u[0] * (missing - 1).clamp(min=0), torch.exp((2 * u[1] - 1) * math.log(0.3))
@@ -65,7 +65,7 @@ def draw_blocks(grid: Grid, missing: Counts, generator: torch.Generator | None) 
     return in_rows[:, :, None] & in_columns[:, None, :] & fits[:, None, None]
 
 
-def block_tokens(grid: Grid, wanted: Counts, generator: torch.Generator | None) -> Tokens:
+def block_tokens(grid: Grid, wanted: Counts, generator: RandomSource) -> Tokens:
     """True at up to so many tokens each, added block by block, all masks side by side."""
     tokens = torch.zeros(len(wanted), *grid, dtype=torch.bool)
     refused = torch.zeros_like(wanted)
@@ -116,37 +116,28 @@ class TokenMix(Mixup):
         if not 0 <= self.keep <= 1:
             raise ValueError(f"mixup.keep must lie in [0, 1], got {self.keep}.")
 
-    def draw(
-        self, batch: int, generator: torch.Generator | None = None, device: torch.device | str | None = None
-    ) -> Pairing:
-        """lam = keep for everyone; 1 where a batch (or pair) stays as it is."""
-        lam = self.skip(torch.full((batch if self.per_sample else 1,), float(self.keep)), generator)
-        return Pairing(lam.to(device), draw_derangement(batch, generator).to(device))
+    def draw_lam(self, count: int, generator: RandomSource = None) -> Lam:
+        """The constant `keep`."""
+        return torch.full((count,), float(self.keep))
 
-    def tokens(self, lam: Lam, attention: AttentionMap, generator: torch.Generator | None) -> Tokens:
+    def tokens(self, lam: Lam, attention: AttentionMap, generator: RandomSource) -> Tokens:
         """Where the partner shows, on the attention's grid: one mask per lam."""
         grid = attention.shape[-2], attention.shape[-1]
         choose = random_tokens if self.random else block_tokens
         return choose(grid, partner_tokens(lam, grid[0] * grid[1]), generator).to(attention.device)
 
-    def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: torch.Generator | None) -> Mask:
+    def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mask:
         """One mask of whole tokens per lam."""
         assert hints.attention is not None  # declared in `needs`
         return to_pixels(self.tokens(pairing.lam, hints.attention, generator), x)
 
-    def __call__(
-        self,
-        x: Images,
-        pairing: Pairing,
-        hints: Hints | None = None,
-        generator: torch.Generator | None = None,
-    ) -> Mixed:
+    def mix(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mixed:
         """Mixes tokens; labels weigh what each image's own attention says about the part that shows."""
-        attention, index = self.checked(hints).attention, pairing.index
-        assert attention is not None  # `checked` has seen to it
+        attention, index = hints.attention, pairing.index
+        assert attention is not None  # declared in `needs`
         partner = self.tokens(pairing.lam, attention, generator)
         mask = to_pixels(partner, x)
-        x_mix = blend(x, x[index], mask)
+        x_mix = blend_pairs(x, index, mask)
 
         first, second = token_shares(partner, attention, index)
         total = first + second

@@ -11,18 +11,17 @@ default, takes w = 1/2. Partners are those of the pairing; the code reverses the
 mixed either so or by mixup: `Switch(policies=(MixUp(alpha=0.8), TransMix()))`.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from samix.attention import watching_attention
 from samix.mixups.base import Hints, Mixup, mean_of
 from samix.mixups.cutmix import cutmix_mask
-from samix.mixups.mixed import Mixed, blend
+from samix.mixups.mixed import Mixed, blend_pairs
 from samix.pairing import Pairing
-from samix.typing import AttentionMap, Images, Mask, PerSample
+from samix.typing import AttentionMap, Images, Mask, PerSample, RandomSource
 
 
 def covered_attention(mask: Mask, attention: AttentionMap) -> PerSample:
@@ -43,17 +42,11 @@ class TransMix(Mixup):
         if not 0 <= self.area_weight <= 1:
             raise ValueError(f"mixup.area_weight must lie in [0, 1], got {self.area_weight}.")
 
-    def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: torch.Generator | None) -> Mask:
+    def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mask:
         """CutMix's box: one per lam."""
         return cutmix_mask((x.shape[-2], x.shape[-1]), pairing.lam, generator).to(x)
 
-    def __call__(
-        self,
-        x: Images,
-        pairing: Pairing,
-        hints: Hints | None = None,
-        generator: torch.Generator | None = None,
-    ) -> Mixed:
+    def mix(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mixed:
         """Only with area_weight = 1, which is CutMix: images alone do not tell where a network looks."""
         if self.area_weight < 1:
             raise ValueError(
@@ -61,31 +54,20 @@ class TransMix(Mixup):
                 "without the network. Call policy.run(network, x, pairing) or "
                 "samix.Mix(...).forward(model, x, y), or set area_weight=1 for labels by area alone."
             )
-        return super().__call__(x, pairing, hints, generator)
+        return super().mix(x, pairing, hints, generator)
 
-    def picture(
-        self,
-        x: Images,
-        pairing: Pairing,
-        hints: Hints | None = None,
-        generator: torch.Generator | None = None,
-    ) -> Mixed:
+    def mix_to_show(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mixed:
         """CutMix's pictures, with labels by area."""
-        return replace(self, area_weight=1.0)(x, pairing, hints, generator)
+        return super().mix(x, pairing, hints, generator)
 
-    def run(
-        self,
-        network: nn.Module,
-        x: Images,
-        pairing: Pairing,
-        hints: Hints | None = None,
-        generator: torch.Generator | None = None,
+    def mix_inside(
+        self, network: nn.Module, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource
     ) -> tuple[Tensor, Mixed]:
         """One forward pass gives the outputs and, on its way, the attention that weighs the labels."""
         if self.area_weight == 1:
-            return super().run(network, x, pairing, hints, generator)
-        mask = self.mask(x, pairing, self.checked(hints), generator)
-        x_mix = blend(x, x[pairing.index], mask)
+            return super().mix_inside(network, x, pairing, hints, generator)
+        mask = self.mask(x, pairing, hints, generator)
+        x_mix = blend_pairs(x, pairing.index, mask)
         with watching_attention(network) as seen:
             outputs = network(x_mix)
 
