@@ -3,6 +3,7 @@
 python benchmarks/steptime.py                        the table of docs/speed.md, 1 and 2 threads
 python benchmarks/steptime.py --rows samix --json    one row beside plain, as JSON
 python benchmarks/steptime.py --rows mixups          every hand-made policy beside plain
+python benchmarks/steptime.py --rows ssl             pre-training: MoCo v2 as 1, and mixups inside it
 
 A step is forward, backward, optimizer step and momentum update of the cifar100-r18 recipes (ResNet-18
 with CIFAR stem, 32 px, 100 classes, float32, channels-last) on one random batch. The rows take turns, and
@@ -26,11 +27,15 @@ from rich.table import Table
 from timing import interleave
 from torch.utils.flop_counter import FlopCounterMode
 
-from samix.data.datasets import CIFAR_STATS
-from samix.engine.config import Network, Recipe, build_model
+from samix.data.datasets import CIFAR_STATS, Data
+from samix.engine.config import Network, Recipe, Training, build_model
 from samix.engine.log import peak_memory_mb
 from samix.engine.memory import keep_freed_memory
 from samix.engine.optim import build_optimizer
+from samix.engine.pretraining import Pretraining, build_pretraining
+from samix.methods.moco import MoCoV2
+from samix.methods.samix_c import ClusterMixup
+from samix.methods.samix_i import InstanceMixup
 from samix.methods.supervised import Objective
 from samix.mixups import MIXUPS
 from samix.recipes import CIFAR100_R18
@@ -51,13 +56,27 @@ VIT = replace(PLAIN, encoder=Network(name="small-vit"))
 ATTENTIVE = ("transmix", "tokenmix")
 """Policies that need attention: they run on a small ViT, beside plain training of the same."""
 
-ROWS: dict[str, Recipe] = {
+PICTURES = 5000
+"""Training pictures that SAMix-C keeps in its memory."""
+MOCO = Pretraining(
+    data=Data(name="cifar10"), encoder=Network(name="resnet18-cifar"), method=MoCoV2(queue=4096)
+)
+SSL: dict[str, Training] = {
+    "moco-v2": MOCO,
+    "moco-v2+mixup": replace(MOCO, mixup=MIXUPS["mixup"]()),
+    "moco-v2+samix-i": replace(MOCO, mixup=InstanceMixup()),
+    "moco-v2+samix-i-fast": replace(MOCO, mixup=InstanceMixup(mixer_fraction=0.25)),
+    "moco-v2+samix-c": replace(MOCO, mixup=ClusterMixup()),
+}
+
+ROWS: dict[str, Training] = {
     "plain": PLAIN,
     "plain-vit": VIT,
     **{name: replace(VIT if name in ATTENTIVE else PLAIN, mixup=policy()) for name, policy in MIXUPS.items()},
     "automix": learned("automix", PAPER, mixer_fraction=1.0),
     "samix": learned("samix", PAPER, mixer_fraction=1.0),
     "samix-fast": learned("samix", FAST, mixer_fraction=0.25),
+    **SSL,
 }
 
 
@@ -68,6 +87,8 @@ SLOW = ("supermix",)
 
 def baseline(row: str) -> str:
     """The row that another one is compared with."""
+    if row in SSL:
+        return "moco-v2"
     return "plain-vit" if row in ATTENTIVE or row == "plain-vit" else "plain"
 
 
@@ -87,14 +108,26 @@ class Result:
     """Largest memory of a process that runs only this row."""
 
 
-def make_step(recipe: Recipe, batch: int) -> Callable[[], None]:
+def build(recipe: Training) -> Any:
+    """The model of a row, ready for its first step."""
+    if isinstance(recipe, Recipe):
+        return build_model(recipe, CLASSES, CIFAR_STATS)
+    assert isinstance(recipe, Pretraining)
+    model: Any = build_pretraining(recipe, PICTURES)
+    if hasattr(model, "pseudo"):
+        features = torch.randn_like(model.pseudo.memory.features)
+        model.pseudo.begin(features, torch.zeros(PICTURES, dtype=torch.long), 0)
+    return model
+
+
+def make_step(recipe: Training, batch: int) -> Callable[[], None]:
     """One training step on a fixed random batch, as the engine's loop runs it."""
     torch.manual_seed(0)
-    model: Any = build_model(recipe, CLASSES, CIFAR_STATS).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    model = build(recipe).to(memory_format=torch.channels_last)
     optimizer = build_optimizer(model.train().parameter_groups(), recipe.optimizer)
-    size = recipe.data.size
-    x = torch.randn(batch, 3, size, size).contiguous(memory_format=torch.channels_last)
-    y = torch.randint(CLASSES, (batch,))
+    size, views = recipe.data.size, 2 if isinstance(recipe, Pretraining) else 1
+    x = torch.randn(views * batch, 3, size, size).contiguous(memory_format=torch.channels_last)
+    y = torch.randint(CLASSES, (batch,)) if views == 1 else torch.randperm(PICTURES)[:batch]
 
     def step() -> None:
         model(x, y, 0.5).total.backward()
@@ -129,7 +162,7 @@ def run_alone(row: str, batch: int, threads: int) -> float:
 
 def benchmark(rows: Sequence[str], threads: Sequence[int], rounds: int, batch: int) -> list[Result]:
     """Memory and time of the rows, plain among them, for each number of threads."""
-    names = list(dict.fromkeys(["plain", *(name for row in rows for name in (baseline(row), row))]))
+    names = list(dict.fromkeys(name for row in rows for name in (baseline(row), row)))
     # Linux counts the parent's memory at the fork in a child's peak: measure before any model is built here.
     peaks = {(name, count): peak_of(name, batch, count) for count in threads for name in names}
     results = []
@@ -158,7 +191,7 @@ def as_table(results: Sequence[Result], rounds: int, batch: int) -> Table:
     """The results for a person."""
     table = Table(
         title=f"Training step, batch {batch}, median of {rounds} rounds",
-        caption="ResNet-18 with CIFAR stem, 32 px, float32; ratios are to plain",
+        caption="ResNet-18 with CIFAR stem, 32 px, float32; ratios are to plain, in pre-training to MoCo v2",
     )
     table.add_column("row")
     for column in ("threads", "seconds", "ratio", "FLOPs ratio", "peak MB"):
@@ -175,8 +208,8 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description="Time of a training step, as a ratio to plain training.")
     parser.add_argument(
-        "--rows", nargs="+", choices=[*ROWS, "mixups"], default=list(USUAL), metavar="ROW",
-        help=f"rows to measure, of {', '.join(ROWS)}; mixups stands for every hand-made policy",
+        "--rows", nargs="+", choices=[*ROWS, "mixups", "ssl"], default=list(USUAL), metavar="ROW",
+        help=f"rows to measure, of {', '.join(ROWS)}; mixups stands for every hand-made policy, ssl for pre-training",
     )  # fmt: skip
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2], help="numbers of CPU threads")
     parser.add_argument("--rounds", type=int, default=20, help="times that every row takes its turn")
@@ -194,7 +227,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(run_alone(options.peak, options.batch, options.threads[0]))
         return
     hand_made = [name for name in MIXUPS if name not in SLOW]
-    rows = [name for row in options.rows for name in (hand_made if row == "mixups" else [row])]
+    several = {"mixups": hand_made, "ssl": list(SSL)}
+    rows = [name for row in options.rows for name in several.get(row, [row])]
     results = benchmark(rows, options.threads, options.rounds, options.batch)
     if options.json:
         print(json.dumps({"rows": [asdict(result) for result in results]}, indent=2))

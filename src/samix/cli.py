@@ -10,6 +10,9 @@ COMMANDS = {
     "demo": "train plain, Mixup, CutMix and SAMix on the embedded set and write a page (minutes)",
     "train": "train a recipe in a run folder; the same command again goes on where it stopped",
     "eval": "test a trained run",
+    "pretrain": "learn an encoder without labels, with any method and mixup",
+    "knn": "k-NN accuracy of a run's encoder",
+    "linear": "linear probe of a run's encoder",
     "show": "draw mixed images and their masks, of a run or of two pictures of yours",
     "recipes": "list the recipes",
     "report": "compare runs: a table here, and a page with curves and pictures",
@@ -25,6 +28,7 @@ first steps:
   samix demo                                  no data needed
   samix train demo/samix                      one row of it
   samix train cifar10-small --mixup cutmix    a mixup by name
+  samix pretrain ssl-demo --mixup samix-i     without labels
   samix report runs/demo                      table and page
 """
 

@@ -68,9 +68,14 @@ def test_interleave_times_every_row_in_every_round(steptime):
 @pytest.mark.slow
 def test_loading_prints_json(capsys):
     load("loading").main(["--rounds", "1", "--block", "1", "--batch", "4", "--json"])
-    rows = json.loads(capsys.readouterr().out)["rows"]
+    tables = json.loads(capsys.readouterr().out)
+    rows, pairs = tables["rows"], tables["pairs"]
     assert [row["workers"] for row in rows] == [0, 0, 1, 2]
     assert all(row["loading"] > 0 and row["training"] > 0 and row["share"] > 0 for row in rows)
+    assert {(row["row"], row["size"]) for row in pairs} == {
+        (name, size) for name in ("moco-v2", "small") for size in (32, 96)
+    }
+    assert all(row["loading"] > 0 and row["torchvision"] > 0 and row["ratio"] > 0 for row in pairs)
 
 
 @pytest.mark.slow

@@ -25,7 +25,7 @@ from samix.mixups import MIXUPS
 def test_value_every_policy_builds_and_trains(name):
     network = Network(name="small-vit" if name in ("transmix", "tokenmix") else "small-resnet", width=4)
     recipe = Recipe(mixup=POLICIES[name](), encoder=network, data=Data(size=16))
-    assert policy_name(recipe.mixup) == to_dict(recipe)["mixup"]["name"] == name
+    assert policy_name(recipe) == to_dict(recipe)["mixup"]["name"] == name
     model = build_model(recipe, 5)
     kind = Supervised if name == "plain" else Mixing if name in MIXUPS else SAMix
     assert isinstance(model, kind) and isinstance(model, AugMixing) == (name == "augmix")

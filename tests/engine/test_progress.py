@@ -38,5 +38,5 @@ def test_value_a_bar_on_a_terminal(tiny, monkeypatch):
     monkeypatch.setattr(progress, "Console", lambda quiet: terminal)
     watch(tiny())
     text = screen.getvalue()
-    for words in ("samix", "epoch 3/3", "loss 1.250", "top-1 42.0 %", "images/s", "0:00:00"):
+    for words in ("samix", "epoch 3/3", "loss 1.250", "top-1 42.00 %", "images/s", "0:00:00"):
         assert words in text

@@ -5,8 +5,9 @@ import math
 import pytest
 import torch
 
-from samix.losses.swapped import sinkhorn_codes, swapped_loss
-from samix.pairing import Pairing
+from samix.losses.parents import over_parents
+from samix.losses.swapped import sinkhorn_codes, swapped_per_sample
+from samix.mixups.mixed import Parents
 
 
 def loop_sinkhorn(scores: torch.Tensor, epsilon: float, rounds: int) -> torch.Tensor:
@@ -48,8 +49,25 @@ def test_value_the_mixed_target_is_the_mixture_of_codes():
     for i in range(3):
         target = lam[i] * codes[i] + (1 - lam[i]) * codes[index[i]]
         expected -= float((target * torch.log_softmax(scores[i] / 0.1, dim=0)).sum())
-    found = swapped_loss(scores, codes, 0.1, Pairing(lam, index))
+    pairs = Parents(torch.stack([torch.arange(3), index], dim=1), torch.stack([lam, 1 - lam], dim=1))
+    found = over_parents(lambda positive: swapped_per_sample(scores, codes[positive], 0.1), pairs)
     assert float(found) == pytest.approx(expected / 3, rel=1e-5)
+
+
+def test_value_swapped_prediction_against_a_loop():
+    scores, codes = torch.randn(3, 4), torch.softmax(torch.randn(3, 4), dim=1)
+    expected = []
+    for s, code in zip(scores.tolist(), codes.tolist(), strict=True):
+        total = sum(math.exp(value / 0.1) for value in s)
+        expected.append(-sum(c * math.log(math.exp(v / 0.1) / total) for c, v in zip(code, s, strict=True)))
+    assert swapped_per_sample(scores, codes, 0.1).tolist() == pytest.approx(expected, rel=1e-5)
+
+
+def test_shape_half_precision_is_computed_in_float32():
+    scores = torch.randn(3, 4).bfloat16()
+    codes = sinkhorn_codes(scores)
+    assert codes.dtype == swapped_per_sample(scores, codes).dtype == torch.float32
+    assert swapped_per_sample(scores, codes, 0.001).isfinite().all()
 
 
 def test_gradient_does_not_reach_the_codes():

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from samix.nn.queue import Queue
+from samix.nn.queue import UNLABELLED, Queue
 
 
 @settings(max_examples=40, deadline=None)
@@ -42,7 +42,42 @@ def test_value_a_checkpoint_holds_keys_and_place():
     other.load_state_dict(queue.state_dict())
     for each in (queue, other):
         each.push(2 * torch.ones(4, 2))
-    assert torch.equal(queue.keys, other.keys) and int(other.pointer) == 2
+    assert torch.equal(queue.keys, other.keys) and int(other.count) == 7
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(1, 9), st.lists(st.integers(1, 12), min_size=1, max_size=8))
+def test_invariant_labels_stay_with_their_keys(length, batches):
+    queue, count = Queue(length, 1), 0
+    for batch in batches:
+        labels = torch.arange(count, count + batch)
+        queue.push(labels.float()[:, None] + 0.5, labels)
+        count += batch
+    known = queue.read_labels() != UNLABELLED
+    assert int(known.sum()) == min(count, length)
+    assert torch.equal(queue.read()[known, 0] - 0.5, queue.read_labels()[known].float())
+
+
+def test_value_keys_without_labels_replace_labels_too():
+    queue = Queue(4, 2)
+    assert queue.read_labels().tolist() == [UNLABELLED] * 4
+    queue.push(torch.ones(4, 2), torch.tensor([3, 1, 4, 1]))
+    queue.push(torch.ones(2, 2))
+    assert queue.read_labels().tolist() == [UNLABELLED, UNLABELLED, 4, 1]
+
+
+def test_value_full_once_every_key_was_pushed():
+    queue, full = Queue(5, 2), []
+    for count in (2, 2, 1, 3):
+        queue.push(torch.ones(count, 2))
+        full.append(queue.is_full)
+    assert full == [False, False, True, True]
+
+
+def test_shape_half_precision_keys_are_stored_in_float32():
+    queue, keys = Queue(4, 2), torch.randn(2, 2).bfloat16()
+    queue.push(keys)
+    assert queue.keys.dtype == torch.float32 and torch.equal(queue.keys[:2], keys.float())
 
 
 def test_gradient_stops_at_the_queue():

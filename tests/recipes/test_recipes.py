@@ -23,7 +23,7 @@ def test_value_families_have_the_rows_of_the_table(family):
 def test_value_every_row_is_found_and_named_after_its_policy(name):
     row = name.partition("/")[2]
     assert find_recipe(name) == (name, ROWS[name])
-    assert policy_name(ROWS[name].mixup) == row.partition("-")[0].rstrip("2")
+    assert policy_name(ROWS[name]) == row.partition("-")[0].rstrip("2")
     assert row.endswith("-clean") <= (ROWS[name].objective.clean_weight > 0)
 
 

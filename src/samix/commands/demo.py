@@ -7,7 +7,8 @@ from pathlib import Path
 from rich.console import Console
 
 import samix  # noqa: F401  (prepares torchvision)
-from samix.commands.train import train_one
+from samix.commands.launch import train_one
+from samix.commands.train import COMMAND
 from samix.recipes import find_recipe
 from samix.report import find_runs, print_table, write_page
 
@@ -29,7 +30,7 @@ def run(words: list[str]) -> None:
         name, recipe = find_recipe(f"demo/{row}")
         recipe = replace(recipe, seed=options.seed, epochs=options.epochs or recipe.epochs)
         folder = options.out / row / str(options.seed)
-        train_one(recipe, folder, name, [name, "--seed", str(options.seed)], quiet=False)
+        train_one(COMMAND, recipe, folder, name, [name, "--seed", str(options.seed)], quiet=False)
     runs = find_runs([options.out / row / str(options.seed) for row in ROWS])
     print_table(runs, Console())
     print(f"page: {write_page(runs, options.out / 'report.html')}")

@@ -11,7 +11,7 @@ import samix  # noqa: F401  (prepares torchvision)
 from samix.commands.fields import from_yaml, override
 from samix.data.datasets import load_data
 from samix.engine.checkpoint import load_checkpoint
-from samix.engine.config import build_model
+from samix.engine.config import Recipe, build_model
 from samix.engine.loop import make_fabric
 from samix.engine.testing import evaluate
 
@@ -32,6 +32,10 @@ def run(words: list[str]) -> None:
         raise ValueError("name a run folder first: samix eval RUN [--field value ...].")
     options.run = Path(words[0])
     recipe = override(from_yaml(options.run / "config.yaml"), rest)
+    if not isinstance(recipe, Recipe):
+        raise ValueError(
+            f"{options.run} is a pre-training and has no classifier. Try `samix knn` or `samix linear`."
+        )
     found = load_checkpoint(options.run)
     if found is None:
         raise FileNotFoundError(f"{options.run} has no checkpoint yet. Train it first with `samix train`.")

@@ -4,42 +4,47 @@ import argparse
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import yaml
 from jsonargparse import ArgumentParser, set_parsing_settings
 
-from samix.engine.config import POLICIES, Recipe, to_dict
+from samix.engine.config import Recipe, Training, to_dict
+from samix.engine.pretraining import Pretraining
 from samix.errors import suggest
+
+AnyRecipe = TypeVar("AnyRecipe", bound=Training)
 
 set_parsing_settings(docstring_parse_attribute_docstrings=True)
 
 
-def recipe_parser(base: Recipe, **options: Any) -> ArgumentParser:
+def recipe_parser(base: Training, **options: Any) -> ArgumentParser:
     """A parser with one option per field of the recipe, its present value as the default."""
     parser = ArgumentParser(exit_on_error=False, **options)
-    parser.add_class_arguments(Recipe, skip={"mixup"})
-    parser.add_class_arguments(type(base.mixup), "mixup")
+    parser.add_class_arguments(type(base), skip=set(base.choices))
     values = to_dict(base)
-    values["mixup"].pop("name")
+    for name in base.choices:
+        parser.add_class_arguments(type(getattr(base, name)), name)
+        values[name].pop("name")
     parser.set_defaults(dict(flatten(values)))
     return parser
 
 
-def override(base: Recipe, words: list[str]) -> Recipe:
+def override(base: AnyRecipe, words: list[str]) -> AnyRecipe:
     """The recipe with the fields that `--field value` words name."""
-    known = [name for name, _ in flatten(to_dict(base))]
+    known = known_fields(base)
     for word in words:
         name = word.removeprefix("--").partition("=")[0]
         if word.startswith("--") and name not in known:
             raise ValueError(
-                f"unknown field {suggest(name, known, most=0)} `samix train RECIPE --help` lists all."
+                f"unknown field {suggest(name, known, most=0)} "
+                f"`samix {command_of(base)} RECIPE --help` lists all."
             )
     parser = recipe_parser(base)
-    return _recipe(parser, lambda: parser.parse_args(words))
+    return _recipe(base, parser, lambda: parser.parse_args(words))
 
 
-def from_yaml(path: Path) -> Recipe:
+def from_yaml(path: Path) -> Training:
     """The recipe of a YAML file, as every run folder has one; missing fields take their defaults."""
     if not path.is_file():
         raise FileNotFoundError(f"{path} does not exist. Expected a YAML file such as a run's config.yaml.")
@@ -49,28 +54,50 @@ def from_yaml(path: Path) -> Recipe:
         raise ValueError(f"{path} is not YAML: {error}") from error
     if not isinstance(values, dict):
         raise ValueError(f"{path} must hold fields of a recipe, got {type(values).__name__}.")
-    mixup = values.pop("mixup", None) or {}
-    mixup = {"name": mixup} if isinstance(mixup, str) else dict(mixup)
-    name = mixup.pop("name", "plain")
-    if name not in POLICIES:
-        raise ValueError(f"{path}: unknown mixup {suggest(name, POLICIES)}")
-    base = Recipe(mixup=POLICIES[name]())
-    known = [field for field, _ in flatten(to_dict(base))]
-    for field, _ in flatten(values | {"mixup": mixup}):
+    base, chosen = start_of(path, values)
+    known = known_fields(base)
+    for field, _ in flatten(values | chosen):
         if field not in known:
             raise ValueError(f"{path}: unknown field {suggest(field, known, most=0)}")
     parser = recipe_parser(base)
-    if mixup:
-        values["mixup"] = mixup
-    return _recipe(parser, lambda: parser.parse_object(values))
+    values |= {name: settings for name, settings in chosen.items() if settings}
+    return _recipe(base, parser, lambda: parser.parse_object(values))
 
 
-def _recipe(parser: ArgumentParser, parse: Any) -> Recipe:
+def start_of(path: Path, values: dict[str, Any]) -> tuple[Training, dict[str, Any]]:
+    """A recipe of the types that the file names, and their settings, which are taken out of `values`.
+
+    A file that names a method is a pre-training.
+    """
+    kind = Pretraining if "method" in values else Recipe
+    types, chosen = {}, {}
+    for field, table in kind.choices.items():
+        settings = values.pop(field, None) or {}
+        settings = {"name": settings} if isinstance(settings, str) else dict(settings)
+        name = settings.pop("name", next(iter(table)) if field == "mixup" else "moco-v2")
+        if name not in table:
+            raise ValueError(f"{path}: unknown {field} {suggest(name, table)}")
+        types[field], chosen[field] = table[name](), settings
+    return kind(**types), chosen
+
+
+def known_fields(base: Training) -> list[str]:
+    """The dotted names of all fields, without the names of the choices themselves."""
+    names = [name for name, _ in flatten(to_dict(base))]
+    return [name for name in names if name not in {f"{choice}.name" for choice in base.choices}]
+
+
+def command_of(base: Training) -> str:
+    """The command that trains such a recipe."""
+    return "pretrain" if isinstance(base, Pretraining) else "train"
+
+
+def _recipe(base: AnyRecipe, parser: ArgumentParser, parse: Any) -> AnyRecipe:
     try:
         found = parser.instantiate(parse())
     except (argparse.ArgumentError, TypeError) as error:
         raise ValueError(" ".join(str(error).split())) from error
-    return Recipe(**{field.name: found[field.name] for field in fields(Recipe)})
+    return type(base)(**{field.name: found[field.name] for field in fields(base)})
 
 
 def flatten(values: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from samix.data.folders import LazyPictures, read_folder, read_tiny_imagenet
+from samix.data.folders import LazyPictures, read_folder, read_pictures, read_tiny_imagenet
 from samix.data.packs import Packed, find_root, read_pack
 from samix.data.synthetic import SHAPES, draw_pictures
 from samix.errors import suggest
@@ -18,6 +18,8 @@ from samix.random import fold
 from samix.typing import Labels, Stats
 
 VIEWS = ("crop-flip", "resized-crop", "none")
+SHOWN = 400
+"""Without labels there is nothing to test; so many pictures are kept to look at."""
 CIFAR_STATS = Stats((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010))
 IMAGENET_STATS = Stats((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 
@@ -49,7 +51,7 @@ class Data:
     """Which pictures, and how they are seen in training and testing."""
 
     name: str = "synthetic"
-    """A name of DATASETS: synthetic, digits, cifar10, cifar100, tiny-imagenet, folder."""
+    """A name of DATASETS: synthetic, digits, cifar10, cifar100, tiny-imagenet, folder, pictures."""
     root: str | None = None
     """Folder of the dataset; without it $SAMIX_DATA, then ./data."""
     size: int = 32
@@ -207,6 +209,17 @@ def _folder(data: Data) -> Split:
     return _split(read_folder(data.root), IMAGENET_STATS)
 
 
+def _pictures(data: Data) -> Split:
+    if data.root is None:
+        raise FileNotFoundError(
+            "the dataset 'pictures' needs --data.root: a folder with pictures in it or below."
+        )
+    part = ImageSet(*read_pictures(data.root))
+    few = torch.arange(min(len(part.labels), SHOWN))
+    test = part._replace(pictures=pick(part.pictures, few), labels=part.labels[few])
+    return Split(part, test, *IMAGENET_STATS)
+
+
 DATASETS: dict[str, Callable[[Data], Split]] = {
     "synthetic": _synthetic,
     "digits": _digits,
@@ -214,4 +227,5 @@ DATASETS: dict[str, Callable[[Data], Split]] = {
     "cifar100": _cifar(100),
     "tiny-imagenet": _tiny_imagenet,
     "folder": _folder,
+    "pictures": _pictures,
 }

@@ -1,4 +1,4 @@
-"""Folders of pictures: root/{train,val}/<class>/<picture>, and Tiny-ImageNet's own layout."""
+"""Folders of pictures: root/{train,val}/<class>/<picture>, any without labels, Tiny-ImageNet's layout."""
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -54,6 +54,17 @@ def read_folder(root: str | Path) -> dict[str, FolderPart]:
     if extra := sorted(set(class_names(test)) - set(names)):
         raise ValueError(f"{test} has classes that {root / 'train'} lacks: {', '.join(extra)}.")
     return {"train": read_classes(root / "train", names), "val": read_classes(test, names)}
+
+
+def read_pictures(root: str | Path) -> FolderPart:
+    """All pictures anywhere below a folder, without labels."""
+    root = Path(root)
+    if not root.is_dir():
+        raise FileNotFoundError(f"data.root {root} is not a folder. It should hold pictures.")
+    paths = sorted(path for path in root.rglob("*") if path.suffix.lower() in ENDINGS)
+    if not paths:
+        raise ValueError(f"{root} has no picture in it or below ({', '.join(sorted(ENDINGS))}).")
+    return in_memory_if_small(paths), torch.zeros(len(paths), dtype=torch.long), ("picture",)
 
 
 def class_names(folder: Path) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ The same value is what a recipe file holds, what the command line overrides fiel
 """
 
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from torch import nn
 
@@ -65,20 +65,23 @@ class Network:
         return build_encoder(self.name, **options)
 
 
+OPTIMIZERS = ("sgd", "adamw", "lamb", "lars")
+
+
 @dataclass(frozen=True, kw_only=True)
 class Optimizer:
     """How weights move. The Mixer has its own learning rate and momentum."""
 
     name: str = "sgd"
-    """sgd, adamw or lamb."""
+    """sgd, adamw, lamb or lars."""
     lr: float = 0.1
     """Learning rate of the encoder and its heads at the given batch size."""
     min_lr: float = 0.0
     """Where the encoder's half cosine ends."""
     weight_decay: float = 5e-4
-    """Weight decay; adamw and lamb spare biases and norms."""
+    """Weight decay; adamw, lamb and lars spare biases and norms."""
     momentum: float = 0.9
-    """Momentum of sgd."""
+    """Momentum of sgd and lars."""
     warmup_epochs: float = 0.0
     """Linear warm-up from 0."""
     mixer_lr: float = 0.1
@@ -86,13 +89,13 @@ class Optimizer:
     mixer_min_lr: float = 0.0
     """Where the Mixer's half cosine ends."""
     mixer_momentum: float = 0.9
-    """Momentum of sgd for the Mixer."""
+    """Momentum of sgd and lars for the Mixer."""
     clip: float | None = None
     """Largest norm of the gradient; None does not clip."""
 
     def __post_init__(self) -> None:
-        if self.name not in ("sgd", "adamw", "lamb"):
-            raise ValueError(f"unknown optimizer {suggest(self.name, ('sgd', 'adamw', 'lamb'))}")
+        if self.name not in OPTIMIZERS:
+            raise ValueError(f"unknown optimizer {suggest(self.name, OPTIMIZERS)}")
         for name in ("lr", "mixer_lr"):
             if getattr(self, name) <= 0:
                 raise ValueError(f"optimizer.{name} must be positive, got {getattr(self, name)}.")
@@ -141,17 +144,15 @@ class Machine:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Recipe:
-    """Data + encoder + objective + policy + optimisation."""
+class Training:
+    """What every run has: data, encoder, a mixup, optimisation and a machine."""
 
     data: Data = field(default_factory=Data)
     """The pictures."""
     encoder: Network = field(default_factory=Network)
     """The network."""
-    mixup: Policy = field(default_factory=Plain)
-    """How images are mixed; its type is a name of POLICIES."""
-    objective: Objective = field(default_factory=Objective)
-    """Clean branch, smoothing, binary loss."""
+    mixup: Any = field(default_factory=Plain)
+    """How images are mixed; its type is one of `choices`."""
     optimizer: Optimizer = field(default_factory=Optimizer)
     """How weights move."""
     machine: Machine = field(default_factory=Machine)
@@ -161,11 +162,14 @@ class Recipe:
     batch_size: int = 100
     """Pictures per step, over all processes."""
     eval_every: int = 1
-    """Test every so many epochs, and in each of the last 10."""
+    """Test every so many epochs, and in each of the last 10 (pre-training: in the last)."""
     save_every: int = 1
     """Write a checkpoint every so many epochs, and at the end."""
     seed: int = 0
     """Everything random follows from it."""
+
+    choices: ClassVar[dict[str, dict[str, type[Any]]]] = {}
+    """Fields whose type is chosen by name, with the names."""
 
     def __post_init__(self) -> None:
         for name in ("epochs", "eval_every", "save_every"):
@@ -178,15 +182,34 @@ class Recipe:
             )
 
 
-def policy_name(policy: Policy) -> str:
-    """The name of a policy's type in POLICIES."""
-    return next(name for name, kind in POLICIES.items() if kind is type(policy))
+@dataclass(frozen=True, kw_only=True)
+class Recipe(Training):
+    """Supervised training."""
+
+    mixup: Policy = field(default_factory=Plain)
+    """How images are mixed; its type is a name of POLICIES."""
+    objective: Objective = field(default_factory=Objective)
+    """Clean branch, smoothing, binary loss."""
+
+    choices: ClassVar[dict[str, dict[str, type[Any]]]] = {"mixup": POLICIES}
 
 
-def to_dict(recipe: Recipe) -> dict[str, Any]:
-    """The recipe as plain values, the policy's name among its settings."""
+def choice_name(recipe: Training, field_name: str) -> str:
+    """The name by which the type of a field was chosen."""
+    names = recipe.choices[field_name]
+    return next(name for name, kind in names.items() if kind is type(getattr(recipe, field_name)))
+
+
+def policy_name(recipe: Training) -> str:
+    """The name of the recipe's mixup."""
+    return choice_name(recipe, "mixup")
+
+
+def to_dict(recipe: Training) -> dict[str, Any]:
+    """The recipe as plain values, the name of every choice among its settings."""
     values = asdict(recipe)
-    values["mixup"] = {"name": policy_name(recipe.mixup)} | values["mixup"]
+    for name in recipe.choices:
+        values[name] = {"name": choice_name(recipe, name)} | values[name]
     return values
 
 
@@ -210,4 +233,14 @@ def build_model(recipe: Recipe, classes: int, stats: Stats | None = None) -> Sup
     return method
 
 
-__all__ = ["POLICIES", "Machine", "Network", "Optimizer", "Plain", "Recipe", "build_model", "to_dict"]
+__all__ = [
+    "POLICIES",
+    "Machine",
+    "Network",
+    "Optimizer",
+    "Plain",
+    "Recipe",
+    "Training",
+    "build_model",
+    "to_dict",
+]

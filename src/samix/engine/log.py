@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from samix.engine.checkpoint import write_text
-from samix.engine.config import Recipe, policy_name
+from samix.engine.config import Training, policy_name
 from samix.methods.base import Losses
 from samix.version import __version__
 
@@ -26,7 +26,7 @@ SUMMARY = "summary.json"
 COLUMNS = (
     "epoch", "seconds", "loss", "images_per_s",
     "mixer", "local", "globally", "mask", "gamma", "gap", "deviation",
-    "top1", "top5", "ece",
+    "top1", "top5", "ece", "knn",
 )  # fmt: skip
 
 Row = dict[str, float]
@@ -75,23 +75,16 @@ def write_metrics(folder: Path, rows: list[Row]) -> None:
     write_text(folder / METRICS, text.getvalue())
 
 
-def summarize(name: str, recipe: Recipe, rows: list[Row], command: str) -> dict[str, Any]:
-    """The run in a few numbers; top1 is the median over the last 10 tested epochs (the paper's rule)."""
-    tested = [row for row in rows if "top1" in row]
-    last_ten = tested[-10:]
-    heads = {key: median(row[key] for row in last_ten) for key in tested[-1] if key.startswith("top1_")}
+def summarize(
+    name: str, recipe: Training, rows: list[Row], results: dict[str, Any], command: str
+) -> dict[str, Any]:
+    """The run in a few numbers: what it is, its results, and what it took."""
     return {
         "recipe": name,
-        "mixup": policy_name(recipe.mixup),
+        "mixup": policy_name(recipe),
         "seed": recipe.seed,
         "epochs": recipe.epochs,
-        "top1": median(row["top1"] for row in last_ten),
-        "best": max(row["top1"] for row in tested),
-        "last": tested[-1]["top1"],
-        "top5": tested[-1]["top5"],
-        "ece": tested[-1]["ece"],
-        "heads": {"mix_q": median(row["top1"] for row in last_ten)}
-        | {key.removeprefix("top1_"): value for key, value in heads.items()},
+        **results,
         "seconds": rows[-1]["seconds"],
         "images_per_s": median(row["images_per_s"] for row in rows),
         "peak_mb": peak_memory_mb(),

@@ -12,13 +12,12 @@ import torch
 import yaml
 from lightning_fabric import Fabric
 from lightning_fabric.strategies import DDPStrategy
-from torch import Tensor
+from torch import Tensor, nn
 
 from samix.data.datasets import load_data
 from samix.data.loaders import TrainPlan, make_loader
-from samix.data.views import train_view
 from samix.engine.checkpoint import save_checkpoint, write_text
-from samix.engine.config import Recipe, build_model, to_dict
+from samix.engine.config import Training, to_dict
 from samix.engine.export import export_weights
 from samix.engine.health import MixerWatch, check_finite, check_weights
 from samix.engine.lock import locked
@@ -28,15 +27,17 @@ from samix.engine.optim import build_optimizer, set_learning_rates
 from samix.engine.progress import Progress
 from samix.engine.resume import resume, snapshot
 from samix.engine.samples import measure_following, write_retention, write_samples
-from samix.engine.testing import evaluate, head_scores, prepared
+from samix.engine.tasks import task_of
+from samix.engine.testing import prepared
 from samix.methods.base import Losses, mean_losses
-from samix.mixups.labels import check_labels
+from samix.nn.clusters import ClusterMemory
+from samix.nn.queue import Queue
 from samix.random import fold
 
 Summary = dict[str, Any]
 
 
-def train(recipe: Recipe, folder: Path, *, name: str, command: str = "", quiet: bool = False) -> Summary:
+def train(recipe: Training, folder: Path, *, name: str, command: str = "", quiet: bool = False) -> Summary:
     """Trains a recipe in a run folder, going on from what the folder already holds."""
     fabric = make_fabric(recipe)
     fabric.launch()
@@ -46,7 +47,7 @@ def train(recipe: Recipe, folder: Path, *, name: str, command: str = "", quiet: 
         return run(fabric, recipe, folder, name, command, quiet)
 
 
-def make_fabric(recipe: Recipe) -> Fabric:
+def make_fabric(recipe: Training) -> Fabric:
     """Fabric for the recipe's machine; several processes train with DDP."""
     machine, strategy = recipe.machine, recipe.machine.strategy
     if machine.threads:
@@ -63,20 +64,27 @@ def make_fabric(recipe: Recipe) -> Fabric:
     )
 
 
-def run(fabric: Fabric, recipe: Recipe, folder: Path, name: str, command: str, quiet: bool) -> Summary:
+def run(fabric: Fabric, recipe: Training, folder: Path, name: str, command: str, quiet: bool) -> Summary:
     """One process's part of a training run."""
     if fabric.device.type == "cpu":
         keep_freed_memory()
-    split = load_data(recipe.data)
-    check_labels(split.train.labels, len(split.train.classes))
+    split, task = load_data(recipe.data), task_of(recipe)
     torch.manual_seed(fold(recipe.seed, "weights"))
     layout = torch.channels_last if recipe.machine.channels_last else torch.contiguous_format
-    model = build_model(recipe, len(split.train.classes), split.stats).to(memory_format=layout)  # type: ignore[call-overload]
+    model = task.build(split).to(memory_format=layout)
+    if (
+        fabric.world_size > 1
+        and fabric.device.type == "cuda"
+        and getattr(getattr(model, "method", model), "sync_norm", False)
+    ):
+        model = nn.SyncBatchNorm.convert_sync_batchnorm(model)
     optimizer = build_optimizer(model.parameter_groups(), recipe.optimizer)
     start = resume(recipe, folder, model, optimizer)
     if fabric.is_global_zero:
         write_text(folder / "config.yaml", yaml.safe_dump(to_dict(recipe), sort_keys=False))
+    ignore_memories(model)
     wrapped, optimizer = fabric.setup(model, optimizer)
+    task.prepare(fabric, model, split)
     if recipe.machine.compile:
         getattr(model, "method", model).encoder.network.compile()
 
@@ -84,7 +92,7 @@ def run(fabric: Fabric, recipe: Recipe, folder: Path, name: str, command: str, q
         len(split.train.labels), recipe.batch_size, recipe.epochs,
         start=start, seed=recipe.seed, rank=fabric.global_rank, world=fabric.world_size,
     )  # fmt: skip
-    loader = make_loader(split.train, train_view(recipe.data), plan, recipe.data.workers)
+    loader = make_loader(task.images(split), task.view(), plan, recipe.data.workers)
     batches = prepared(fabric, loader, split, recipe)
     rows = read_metrics(folder, start // plan.steps_per_epoch)
     if start == plan.total and (finished := read_summary(folder)):
@@ -106,8 +114,8 @@ def run(fabric: Fabric, recipe: Recipe, folder: Path, name: str, command: str, q
                 meter.add(losses)
                 progress.step(epoch + 1, step, losses)
             row = meter.row(epoch + 1, plan.steps_per_epoch * recipe.batch_size, began)
-            if due(epoch + 1, recipe.eval_every, recipe.epochs, last=10):
-                row |= head_scores(evaluate(fabric, model, split, recipe))
+            if due(epoch + 1, recipe.eval_every, recipe.epochs, last=task.tested_last):
+                row |= task.score(fabric, model, split)
             row["seconds"] = time.monotonic() - began + (rows[-1]["seconds"] if rows else 0)
             rows.append(row)
             watch.see(row)
@@ -118,7 +126,7 @@ def run(fabric: Fabric, recipe: Recipe, folder: Path, name: str, command: str, q
                     check_weights(model, epoch + 1)
                     save_checkpoint(folder, snapshot(recipe, model, optimizer, step + 1))
 
-    summary = summarize(name, recipe, rows, command)
+    summary = summarize(name, recipe, rows, task.summary(fabric, model, split, rows), command)
     following = measure_following(recipe, model, split)
     if following is not None:
         summary["mask"] = following._asdict()
@@ -130,8 +138,19 @@ def run(fabric: Fabric, recipe: Recipe, folder: Path, name: str, command: str, q
     return summary
 
 
+def ignore_memories(model: nn.Module) -> None:
+    """Keeps DDP from sending queues and cluster memories around: all processes change them alike."""
+    kept = [
+        f"{name}.{buffer}"
+        for name, module in model.named_modules()
+        if isinstance(module, Queue | ClusterMemory)
+        for buffer, _ in module.named_buffers()
+    ]
+    nn.parallel.DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(model, kept)
+
+
 def train_step(
-    fabric: Fabric, model: Any, optimizer: Any, batch: tuple[Tensor, Tensor], recipe: Recipe, share: float
+    fabric: Fabric, model: Any, optimizer: Any, batch: tuple[Tensor, Tensor], recipe: Training, share: float
 ) -> Losses:
     """One optimiser step on one batch, in as many parts as the recipe asks."""
     parts = recipe.machine.accumulate

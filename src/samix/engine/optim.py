@@ -4,6 +4,7 @@ from timm.optim import Lamb
 from torch import nn, optim
 
 from samix.engine.config import Optimizer
+from samix.engine.lars import Lars
 from samix.schedules import warmup_cosine
 
 
@@ -13,11 +14,13 @@ def build_optimizer(parameters: dict[str, list[nn.Parameter]], config: Optimizer
     for role, members in parameters.items():
         lr = config.mixer_lr if role == "mixer" else config.lr
         momentum = config.mixer_momentum if role == "mixer" else config.momentum
-        extra = {"momentum": momentum} if config.name == "sgd" else {}
+        extra = {"momentum": momentum} if config.name in ("sgd", "lars") else {}
         for chosen, decay in split_decay(members, config):
             groups.append({"params": chosen, "role": role, "lr": lr, "weight_decay": decay, **extra})
     if config.name == "sgd":
         return optim.SGD(groups, lr=config.lr)
+    if config.name == "lars":
+        return Lars(groups, lr=config.lr)
     return (Lamb if config.name == "lamb" else optim.AdamW)(groups, lr=config.lr)
 
 
@@ -31,9 +34,14 @@ def split_decay(members: list[nn.Parameter], config: Optimizer) -> list[tuple[li
 
 
 def set_learning_rates(optimizer: optim.Optimizer, config: Optimizer, progress: float, epochs: int) -> None:
-    """Gives every group the learning rate of its schedule: linear warm-up, then half a cosine."""
+    """Gives every group the learning rate of its schedule: linear warm-up, then half a cosine.
+
+    Groups of the role 'constant' keep theirs (SimSiam's predictor).
+    """
     warmup = min(config.warmup_epochs / epochs, 1.0)
     for group in optimizer.param_groups:
+        if group["role"] == "constant":
+            continue
         mixer = group["role"] == "mixer"
         start, end = (config.mixer_lr, config.mixer_min_lr) if mixer else (config.lr, config.min_lr)
         group["lr"] = warmup_cosine(progress, start, end, warmup)

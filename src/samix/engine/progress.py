@@ -7,21 +7,23 @@ from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
-from samix.engine.config import Recipe, policy_name
+from samix.engine.config import Training, policy_name
 from samix.engine.log import Row
 from samix.methods.base import Losses
 
 LINES = 10
 """Without a terminal, so many lines per run."""
+TESTS = {"top1": "top-1", "knn": "k-NN"}
+"""Results of an epoch worth showing."""
 
 
 class Progress:
     """Epoch, loss, accuracy, images/s and time left."""
 
-    def __init__(self, recipe: Recipe, steps: int, *, quiet: bool = False) -> None:
+    def __init__(self, recipe: Training, steps: int, *, quiet: bool = False) -> None:
         self.console = Console(quiet=quiet)
-        self.name, self.epochs, self.steps = policy_name(recipe.mixup), recipe.epochs, steps
-        self.batch, self.accuracy = recipe.batch_size, float("nan")
+        self.name, self.epochs, self.steps = policy_name(recipe), recipe.epochs, steps
+        self.batch, self.accuracy = recipe.batch_size, ""
         self.began, self.done = time.monotonic(), 0
         self.bar = Bar(
             TextColumn("{task.description}"),
@@ -48,21 +50,20 @@ class Progress:
         if self.bar.disable:
             return
         text = f"epoch {epoch}/{self.epochs}  loss {losses.encoder.item():.3f}  "
-        if self.accuracy == self.accuracy:
-            text += f"top-1 {self.accuracy:.1f} %  "
+        text += self.accuracy
         rate = self.done * self.batch / max(time.monotonic() - self.began, 1e-9)
         self.bar.update(self.task, completed=step + 1, text=text + f"{rate:,.0f} images/s")
 
     def epoch(self, row: Row) -> None:
         """An epoch is done."""
-        self.accuracy = row.get("top1", self.accuracy)
+        tested = "".join(f"{label} {row[name]:.2f} %  " for name, label in TESTS.items() if name in row)
+        self.accuracy = tested or self.accuracy
         epoch = int(row["epoch"])
         if not self.console.is_terminal and (
             epoch % max(self.epochs // LINES, 1) == 0 or epoch == self.epochs
         ):
-            top1 = f"  top-1 {row['top1']:.2f} %" if "top1" in row else ""
             self.console.print(
-                f"{self.name:<8} epoch {epoch}/{self.epochs}  loss {row['loss']:.3f}{top1}  "
+                f"{self.name:<8} epoch {epoch}/{self.epochs}  loss {row['loss']:.3f}  {tested}"
                 f"{row['images_per_s']:,.0f} images/s",
                 highlight=False,
             )

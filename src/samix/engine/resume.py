@@ -6,10 +6,10 @@ from typing import Any
 from torch import nn, optim
 
 from samix.engine.checkpoint import load_checkpoint
-from samix.engine.config import Recipe, to_dict
+from samix.engine.config import Training, to_dict
 
 
-def snapshot(recipe: Recipe, model: nn.Module, optimizer: optim.Optimizer, step: int) -> dict[str, Any]:
+def snapshot(recipe: Training, model: nn.Module, optimizer: optim.Optimizer, step: int) -> dict[str, Any]:
     """Everything that a resumed run needs; random streams follow from seed and step."""
     return {
         "step": step,
@@ -19,7 +19,7 @@ def snapshot(recipe: Recipe, model: nn.Module, optimizer: optim.Optimizer, step:
     }
 
 
-def resume(recipe: Recipe, folder: Path, model: nn.Module, optimizer: optim.Optimizer) -> int:
+def resume(recipe: Training, folder: Path, model: nn.Module, optimizer: optim.Optimizer) -> int:
     """Loads the folder's last checkpoint and returns its step; 0 where there is none."""
     found = load_checkpoint(folder)
     if found is None:
@@ -34,7 +34,7 @@ def resume(recipe: Recipe, folder: Path, model: nn.Module, optimizer: optim.Opti
     return found["step"]
 
 
-def comparable(recipe: Recipe) -> dict[str, Any]:
+def comparable(recipe: Training) -> dict[str, Any]:
     """The recipe without what a resumed run may change: where it runs, how it loads, how often it tests."""
     values = to_dict(recipe)
     for name in ("machine", "eval_every", "save_every"):

@@ -13,11 +13,11 @@ from samix.data.datasets import Split
 from samix.data.synthetic import draw_pictures
 from samix.data.views import denormalize, normalize, test_view
 from samix.engine.checkpoint import write_atomically, write_text
-from samix.engine.config import Plain, Recipe
+from samix.engine.config import Plain, Recipe, Training
 from samix.evaluate.following import Following, follow_lam
 from samix.evaluate.retention import retention_sweep
 from samix.methods.hints import frozen
-from samix.methods.samix import SAMix
+from samix.methods.samix import LearnedMixing
 from samix.mixups.base import Mixup
 from samix.mixups.mixed import Mixed
 from samix.pairing import Pairing
@@ -29,20 +29,20 @@ LAMS = tuple(round(0.1 * step, 1) for step in range(11))
 
 
 @torch.no_grad()
-def measure_following(recipe: Recipe, model: Any, split: Split, count: int = 200) -> Following | None:
+def measure_following(recipe: Training, model: Any, split: Split, count: int = 200) -> Following | None:
     """How the Mixer's raw masks of test pictures follow lam; None where nothing is learned."""
-    if not isinstance(model, SAMix):
+    if not isinstance(model, LearnedMixing):
         return None
     x, _ = sample_images(recipe, model, split, count)
     index = torch.arange(len(x), device=x.device).roll(len(x) // 2)
     size = (x.shape[-2], x.shape[-1])
     with frozen(model):
-        z = model.momentum.maps(x)
+        z = model.maps(x)
         masks = [model.mixer(z, Pairing(x.new_tensor([lam]), index), size).cpu() for lam in LAMS]
     return follow_lam(torch.stack(masks), torch.tensor(LAMS))
 
 
-def sample_images(recipe: Recipe, model: Any, split: Split, count: int) -> tuple[Images, Labels]:
+def sample_images(recipe: Training, model: Any, split: Split, count: int) -> tuple[Images, Labels]:
     """Normalised test pictures of all classes in turn with their labels, on the model's device."""
     chosen = one_of_each_class(split.test.labels, count)
     pictures = [split.test.pictures[int(i)] for i in chosen]
@@ -52,7 +52,7 @@ def sample_images(recipe: Recipe, model: Any, split: Split, count: int) -> tuple
     return normalize(raw.to(device), split.mean, split.std), split.test.labels[chosen].to(device)
 
 
-def write_samples(folder: Path, recipe: Recipe, model: Any, split: Split) -> None:
+def write_samples(folder: Path, recipe: Training, model: Any, split: Split) -> None:
     """samples.npz: test pictures of different classes in pairs, mixed over the lam range."""
     x, y = sample_images(recipe, model, split, 2 * PAIRS)
     raw = denormalize(x, split.mean, split.std).cpu()
@@ -68,7 +68,7 @@ def write_samples(folder: Path, recipe: Recipe, model: Any, split: Split) -> Non
     if mixed:
         arrays["masks"] = torch.stack([m.mask.expand(len(x), -1, -1, -1)[:half].float().cpu() for m in mixed])
         arrays["mixed"] = torch.stack([denormalize(m.x[:half], split.mean, split.std).cpu() for m in mixed])
-    if isinstance(model, SAMix):
+    if isinstance(model, LearnedMixing):
         content, attention = explain(model, x, Pairing(x.new_tensor([0.5]), index))
         arrays |= {"content": content[:half].cpu(), "attention": attention[:half].cpu()}
     plain = {name: np.asarray(value) for name, value in arrays.items()}
@@ -76,18 +76,18 @@ def write_samples(folder: Path, recipe: Recipe, model: Any, split: Split) -> Non
 
 
 @torch.no_grad()
-def explain(model: SAMix, x: Images, pairing: Pairing) -> tuple[Tensor, Tensor]:
+def explain(model: LearnedMixing, x: Images, pairing: Pairing) -> tuple[Tensor, Tensor]:
     """The Mixer's content map and its attention averaged over the asking positions, both [B, h, w]."""
     with frozen(model):
-        z = model.momentum.maps(x).float()
+        z = model.maps(x).float()
         parts = model.mixer.parts(z, pairing)
     return parts.content[:, 0], parts.attention.mean(dim=1).view(len(z), *z.shape[-2:])
 
 
 @torch.no_grad()
-def write_retention(folder: Path, recipe: Recipe, model: Any, split: Split, count: int = 240) -> None:
+def write_retention(folder: Path, recipe: Training, model: Any, split: Split, count: int = 240) -> None:
     """retention.csv: how much of each object a mixed picture keeps; only where true masks are known."""
-    if recipe.data.name != "synthetic" or isinstance(recipe.mixup, Plain):
+    if recipe.data.name != "synthetic" or not isinstance(recipe, Recipe) or isinstance(recipe.mixup, Plain):
         return
     if isinstance(recipe.mixup, Mixup) and not recipe.mixup.masks_pairs:
         return

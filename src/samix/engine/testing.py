@@ -10,7 +10,7 @@ from torch import Tensor
 from samix.data.datasets import Split
 from samix.data.loaders import Batch, TestPlan, make_loader
 from samix.data.views import normalize, test_view
-from samix.engine.config import Recipe
+from samix.engine.config import Training
 from samix.engine.health import NonFiniteLossError
 from samix.engine.log import Row
 from samix.evaluate.accuracy import Counts, Score, count, score, total
@@ -19,7 +19,7 @@ TEST_BATCH = 250
 
 
 def prepared(
-    fabric: Fabric, batches: Iterable[Batch], split: Split, recipe: Recipe
+    fabric: Fabric, batches: Iterable[Batch], split: Split, recipe: Training
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Batches on the training device, normalised there, in the wanted memory format."""
     layout = torch.channels_last if recipe.machine.channels_last else torch.contiguous_format
@@ -29,7 +29,7 @@ def prepared(
 
 
 @torch.no_grad()
-def evaluate(fabric: Fabric, model: Any, split: Split, recipe: Recipe) -> dict[str, Score]:
+def evaluate(fabric: Fabric, model: Any, split: Split, recipe: Training) -> dict[str, Score]:
     """Scores of every head on the test pictures; the first head is the one to report."""
     training = model.training
     model.eval()

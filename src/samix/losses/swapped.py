@@ -5,8 +5,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
-from samix.pairing import Pairing
-from samix.typing import Scalar
+from samix.typing import PerSample
 
 Scores = Float[Tensor, "B P"]
 
@@ -23,9 +22,6 @@ def sinkhorn_codes(scores: Scores, epsilon: float = 0.05, rounds: int = 3) -> Sc
     return (codes * codes.shape[1]).T
 
 
-def swapped_loss(scores: Scores, codes: Scores, tau: float = 0.1, pairing: Pairing | None = None) -> Scalar:
-    """-sum_p code_p log softmax(scores / tau)_p; for mixed images against lam code_i + (1 - lam) code_j."""
-    if pairing is not None:
-        lam = pairing.lam[:, None]
-        codes = lam * codes + (1 - lam) * codes[pairing.index]
-    return -(codes * F.log_softmax(scores.float() / tau, dim=1)).sum(dim=1).mean()
+def swapped_per_sample(scores: Scores, codes: Scores, tau: float = 0.1) -> PerSample:
+    """-sum_p code_p log softmax(scores / tau)_p; linear in the codes, so parents' codes may be mixed."""
+    return -(codes * F.log_softmax(scores.float() / tau, dim=1)).sum(dim=1)

@@ -34,6 +34,7 @@ class Supplier(NamedTuple):
             "attention": lambda: still(self.asked("attention"), lambda network: class_attention(network, x)),
             "maps": lambda: None if self.maps is None else self.maps(x),
             "teacher": lambda: teacher_of(self.teacher or self.asked("teacher")),
+            "labels": lambda: y,
         }
         return Hints(**{name: makers[name]() for name in needs})  # type: ignore[arg-type]
 

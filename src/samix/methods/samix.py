@@ -49,6 +49,8 @@ class LearnedMixup:
     """How much the mask loss rewards the mask's variance."""
     adjust: float = 1.0
     """Probability per batch that the encoder's masks are adjusted to mean lam."""
+    adjust_margin: float = 0.0
+    """How far mean(mask) may be from lam before a mask is adjusted (self-supervised: .1)."""
     lam_margin: float = 0.08
     """Where min(lam, 1 - lam) is at most this, the encoder sees plain Mixup."""
     warmup: float = 0.0
@@ -106,14 +108,48 @@ class AutoMixed(LearnedMixup):
     variance_weight: float = 0.0
 
 
-class SAMix(nn.Module):
+class LearnedMixing(nn.Module):
+    """A Mixer beside what it reads from: masks for the encoder, and pictures of them."""
+
+    def __init__(self, mixer: Mixer, settings: LearnedMixup) -> None:
+        super().__init__()
+        self.mixer, self.settings = mixer, settings
+
+    @property
+    def read_encoder(self) -> Encoder:
+        """The frozen encoder whose maps the Mixer reads."""
+        raise NotImplementedError
+
+    def maps(self, x: Images) -> Maps:
+        """The maps of clean images that the Mixer reads."""
+        return self.read_encoder.maps(x)
+
+    @torch.no_grad()
+    def mix(self, x: Images, z: Maps, pairing: Pairing, progress: float = 1.0) -> Mixed:
+        """Images for the encoder: learned masks adjusted to lam, plain Mixup where that is safer."""
+        s, size = self.settings, (x.shape[-2], x.shape[-1])
+        mask = constant_mask(size, pairing.lam.to(x))
+        if progress >= s.warmup:
+            learned = self.mixer(z, pairing, size)
+            if bernoulli(s.adjust):
+                learned = adjust_mask(learned, pairing.lam, s.adjust_margin)
+            extreme = torch.minimum(pairing.lam, 1 - pairing.lam) <= s.lam_margin
+            mask = torch.where(as_image_weight(extreme), mask, learned.to(x))
+        return Mixed(blend_pairs(x, pairing.index, mask), mask, pairing)
+
+    @torch.no_grad()
+    def picture(self, x: Images, y: Labels, pairing: Pairing) -> Mixed | None:
+        """The batch as the Mixer in eval mode mixes it."""
+        with frozen(self):
+            return self.mix(x, self.maps(x), pairing)
+
+
+class SAMix(LearnedMixing):
     """A method, a Mixer and the method's momentum copy."""
 
     def __init__(self, method: Supervised, mixer: Mixer, settings: LearnedMixup | None = None) -> None:
-        super().__init__()
-        self.method, self.mixer = method, mixer
-        self.settings = settings or LearnedMixup()
-        self.momentum = momentum_copy(method)
+        super().__init__(mixer, settings or LearnedMixup())
+        self.method, self.momentum = method, momentum_copy(method)
 
     @classmethod
     def wrap(
@@ -139,7 +175,7 @@ class SAMix(nn.Module):
         """Both objectives of Eq. (5) for one batch."""
         s = self.settings
         with torch.no_grad():
-            z = self.momentum.maps(x)  # [B, C, h, w] of the clean images
+            z = self.maps(x)  # [B, C, h, w] of the clean images
 
         # The encoder learns from fixed masks, Eq. (12).
         mixed = self.mix(x, z, s.draw(len(x), x.device), progress)
@@ -152,18 +188,10 @@ class SAMix(nn.Module):
         mixer, log = self.mixer_objective(x[:count], y[:count], z[:count], progress)
         return Losses(encoder, mixer, mixed.pairing.lam, log)
 
-    @torch.no_grad()
-    def mix(self, x: Images, z: Maps, pairing: Pairing, progress: float = 1.0) -> Mixed:
-        """Images for the encoder: learned masks adjusted to lam, plain Mixup where that is safer."""
-        s, size = self.settings, (x.shape[-2], x.shape[-1])
-        mask = constant_mask(size, pairing.lam.to(x))
-        if progress >= s.warmup:
-            learned = self.mixer(z, pairing, size)
-            if bernoulli(s.adjust):
-                learned = adjust_mask(learned, pairing.lam)
-            extreme = torch.minimum(pairing.lam, 1 - pairing.lam) <= s.lam_margin
-            mask = torch.where(as_image_weight(extreme), mask, learned.to(x))
-        return Mixed(blend_pairs(x, pairing.index, mask), mask, pairing)
+    @property
+    def read_encoder(self) -> Encoder:
+        """That of the momentum copy."""
+        return self.momentum.encoder
 
     def mixer_objective(self, x: Images, y: Labels, z: Maps, progress: float) -> tuple[Tensor, MixerLog]:
         """l_+ + eta l_-, Eq. (8), on the momentum copy's logits, plus beta times the mask loss."""
@@ -175,12 +203,6 @@ class SAMix(nn.Module):
         masks = mask_loss(mask, pairing.lam, s.mask_margin, s.variance_weight)
         loss = generation.total + linear(progress, s.beta, 0.0) * masks
         return loss, vital_signs(self.mixer, mask, pairing, generation, masks)
-
-    @torch.no_grad()
-    def picture(self, x: Images, y: Labels, pairing: Pairing) -> Mixed | None:
-        """The batch as the Mixer in eval mode mixes it."""
-        with frozen(self):
-            return self.mix(x, self.momentum.maps(x), pairing)
 
     def after_step(self, progress: float) -> None:
         """Projects gamma into [0, 1] and moves the momentum copy, Eq. (14)."""

@@ -10,12 +10,16 @@ from samix.pairing import as_image_weight
 from samix.typing import Lam, Mask
 
 
-def adjust_mask(mask: Mask, lam: Lam) -> Mask:
-    """The mask scaled so that its mean is exactly lam: down from above, or 1 - mask down from below."""
+def adjust_mask(mask: Mask, lam: Lam, margin: float = 0.0) -> Mask:
+    """The mask scaled so that its mean is exactly lam: down from above, or 1 - mask down from below.
+
+    Masks whose mean is within `margin` of lam stay as they are.
+    """
     tiny = 1e-6
     mask = mask.float().clamp(tiny, 1 - tiny)  # in half precision 1 - tiny would be 1
     mean = mask.mean(dim=(1, 2, 3), keepdim=True)
     target = as_image_weight(lam)
     shrunk = mask * (target / mean)
     grown = 1 - (1 - mask) * ((1 - target) / (1 - mean))
-    return torch.where(mean > target, shrunk, grown)
+    adjusted = torch.where(mean > target, shrunk, grown)
+    return torch.where((mean - target).abs() > margin, adjusted, mask)

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from samix.mixups.mixed import Mixed, blend_pairs
 from samix.pairing import Pairing, draw_derangement, draw_lam
-from samix.typing import AttentionMap, Images, Lam, Maps, Mask, RandomSource, Saliency
+from samix.typing import AttentionMap, Images, Labels, Lam, Maps, Mask, RandomSource, Saliency
 
 
 class Hints(NamedTuple):
@@ -29,6 +29,8 @@ class Hints(NamedTuple):
     """The last feature maps of a network that knows the images."""
     teacher: Callable[[Tensor], Tensor] | None = None
     """A frozen classifier: images -> logits, differentiable with respect to the images."""
+    labels: Labels | None = None
+    """Labels, or pseudo labels, of the images."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from samix.errors import suggest
 from samix.hooks import find_layer, read_layer
 from samix.nn.resnet import WideResNet, small_resnet, with_cifar_stem
+from samix.nn.vit import moco_vit
 from samix.typing import Features, Images, Maps
 
 
@@ -114,6 +115,7 @@ ENCODERS: dict[str, EncoderSpec] = {
     "resnext101": EncoderSpec(_timm("resnext101_32x4d")),
     "deit-s": EncoderSpec(_timm("deit_small_patch16_224"), layer="blocks.5", prefix_tokens=1),
     "vit-s": EncoderSpec(_timm("vit_small_patch16_224"), layer="blocks.5", prefix_tokens=1),
+    "vit-s-moco": EncoderSpec(moco_vit, layer="blocks.5", prefix_tokens=1),
     "swin-t": EncoderSpec(_timm("swin_tiny_patch4_window7_224"), layer="layers.2", channels_last=True),
 }
 

@@ -1,12 +1,17 @@
 """Recipes: every row is a typed value; `samix recipes` lists them."""
 
 from samix.engine.config import Recipe
+from samix.engine.pretraining import Pretraining
 from samix.recipes.base import Family
 from samix.recipes.base import find_recipe as _find_recipe
 from samix.recipes.cifar10_small import CIFAR10_500, CIFAR10_SMALL
 from samix.recipes.embedded import DEMO, DIGITS
 from samix.recipes.imagenet import IMAGENET_R18, IMAGENET_R50
 from samix.recipes.small_images import CIFAR100_R18, TINY_R18
+from samix.recipes.ssl_base import PretrainingFamily
+from samix.recipes.ssl_base import find_pretraining as _find_pretraining
+from samix.recipes.ssl_paper import IMAGENET_R50_SSL, IMAGENET_VIT_SSL, TINY_R18_SSL
+from samix.recipes.ssl_small import SSL_DEMO, SSL_FOLDER, SSL_SMALL
 
 RECIPES: dict[str, Family] = {
     "demo": DEMO,
@@ -18,8 +23,23 @@ RECIPES: dict[str, Family] = {
     "imagenet-r18": IMAGENET_R18,
     "imagenet-r50": IMAGENET_R50,
 }
+PRETRAININGS: dict[str, PretrainingFamily] = {
+    "ssl-demo": SSL_DEMO,
+    "ssl-small": SSL_SMALL,
+    "ssl-folder": SSL_FOLDER,
+    "tiny-r18-ssl": TINY_R18_SSL,
+    "imagenet-r50-ssl": IMAGENET_R50_SSL,
+    "imagenet-vit-ssl": IMAGENET_VIT_SSL,
+}
 
 
 def find_recipe(name: str, mixup: str | None = None) -> tuple[str, Recipe]:
     """The recipe 'family/row', or the family's row for a mixup, with its full name."""
     return _find_recipe(RECIPES, name, mixup)
+
+
+def find_pretraining(
+    name: str, method: str | None = None, mixup: str | None = None
+) -> tuple[str, Pretraining]:
+    """The pre-training 'family/METHOD+MIXUP' with its full name."""
+    return _find_pretraining(PRETRAININGS, name, method, mixup)

@@ -1,0 +1,101 @@
+"""What `samix train` and `samix pretrain` share: words in, runs out."""
+
+import argparse
+import shlex
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from torch import distributed
+
+import samix  # noqa: F401  (prepares torchvision)
+from samix.commands.fields import from_yaml, override, recipe_parser
+from samix.engine.config import Training, policy_name
+from samix.engine.loop import train
+from samix.report import draw_samples
+
+
+class Command(NamedTuple):
+    """What differs between the two."""
+
+    name: str
+    usage: str
+    options: tuple[tuple[str, str], ...]
+    """Words that choose a recipe beside its name, with their help."""
+    find: Callable[..., tuple[str, Training]]
+    """(recipe's name, values of the options) -> full name, recipe."""
+    default: str
+    """The recipe whose fields the help shows."""
+    result: Callable[[dict[str, Any]], str]
+    """The summary as one sentence."""
+
+
+def launch(command: Command, words: list[str]) -> None:
+    """Trains one recipe, for one seed or several."""
+    parser = argparse.ArgumentParser(
+        prog=f"samix {command.name}", usage=command.usage, add_help=False, allow_abbrev=False
+    )
+    parser.add_argument("--config", type=Path, help="a YAML file instead of a recipe's name")
+    for name, text in command.options:
+        parser.add_argument(f"--{name}", help=text)
+    parser.add_argument("--out", type=Path, help="run folder (default: runs/<recipe>/<seed>)")
+    parser.add_argument("--seeds", type=int, nargs="+", help="train once per seed, one after another")
+    parser.add_argument(
+        "--devices", type=int, help="train on so many devices (DDP); short for --machine.devices"
+    )
+    parser.add_argument("--quiet", action="store_true", help="no progress")
+    parser.add_argument("-h", "--help", action="store_true", help="this text and every field of the recipe")
+    # Taken off first: argparse would mistake the value of an unknown field for it.
+    named = bool(words) and not words[0].startswith("-")
+    options, rest = parser.parse_known_args(words[1:] if named else words)
+    options.recipe = words[0] if named else None
+    if options.help:
+        print_help(command, parser, options)
+        return
+    name, recipe = choose(command, options)
+    if options.devices is not None:
+        rest = [*rest, "--machine.devices", str(options.devices)]
+    recipe = override(recipe, rest)
+    for seed in options.seeds or [recipe.seed]:
+        folder = options.out or Path("runs") / name
+        folder = folder / str(seed) if options.seeds or not options.out else folder
+        train_one(command, replace(recipe, seed=seed), folder, name, words, quiet=options.quiet)
+
+
+def choose(command: Command, options: argparse.Namespace) -> tuple[str, Training]:
+    """The recipe that the words name, before fields are overridden."""
+    if (options.recipe is None) == (options.config is None):
+        raise ValueError("name a recipe or a --config file, one of them. `samix recipes` lists the recipes.")
+    given = {name: getattr(options, name) for name, _ in command.options}
+    if options.recipe is not None:
+        return command.find(options.recipe, **given)
+    for name, value in given.items():
+        if value is not None:
+            raise ValueError(
+                f"--{name} goes with a recipe's name; in a --config file write {name}: {{name: ...}}."
+            )
+    recipe = from_yaml(options.config)
+    return f"{options.config.stem}/{policy_name(recipe)}", recipe
+
+
+def train_one(
+    command: Command, recipe: Training, folder: Path, name: str, words: list[str], *, quiet: bool
+) -> None:
+    """One run: trains, draws its samples, says what came out."""
+    line = shlex.join(["samix", command.name, *words])
+    summary = train(recipe, folder, name=name, command=line, quiet=quiet)
+    if distributed.is_initialized() and distributed.get_rank() > 0:
+        return
+    draw_samples(folder)
+    print(f"{name} seed {recipe.seed}: {command.result(summary)}, {summary['seconds']:.0f} s -> {folder}")
+
+
+def print_help(command: Command, parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
+    """The command's own words, then every field of the recipe with its present value."""
+    given = {name: getattr(options, name) for name, _ in command.options}
+    full_name, recipe = command.find(options.recipe or command.default, **given)
+    print(parser.format_help())
+    fields = recipe_parser(recipe, prog=f"samix {command.name}", usage=argparse.SUPPRESS)
+    print(f"fields of {full_name}, with their values there:\n")
+    print(fields.format_help())

@@ -1,0 +1,166 @@
+"""What a run does with its pictures: learn labels, or learn without them. The loop knows neither."""
+
+from functools import partial
+from statistics import median
+from typing import Any, Protocol, runtime_checkable
+
+import torch
+from lightning_fabric import Fabric
+from torch import nn
+
+from samix.data.datasets import ImageSet, Split
+from samix.data.ssl_views import AUGMENTS, two_views
+from samix.data.views import View, test_view, train_view
+from samix.engine.config import Recipe, Training, build_model
+from samix.engine.log import Row
+from samix.engine.pretraining import Pretraining, build_pretraining
+from samix.engine.testing import evaluate, head_scores
+from samix.evaluate.clusters import cluster_quality
+from samix.evaluate.features import features_of
+from samix.evaluate.knn import knn_accuracy
+from samix.evaluate.logistic import logistic_probe
+from samix.methods.pseudo import PseudoLabels
+from samix.mixups.labels import check_labels
+from samix.random import fold
+
+Summary = dict[str, Any]
+
+
+@runtime_checkable
+class Task(Protocol):
+    """What the loop asks for."""
+
+    tested_last: int
+    """In how many epochs at the end there is a test anyway."""
+
+    def build(self, split: Split) -> Any:
+        """A fresh model."""
+
+    def images(self, split: Split) -> ImageSet:
+        """The training pictures with what the model is told about each."""
+
+    def view(self) -> View:
+        """How a batch of them is seen."""
+
+    def prepare(self, fabric: Fabric, model: Any, split: Split) -> None:
+        """What must be done before the first step of a run, also of a resumed one."""
+
+    def score(self, fabric: Fabric, model: Any, split: Split) -> Row:
+        """The test of an epoch."""
+
+    def summary(self, fabric: Fabric, model: Any, split: Split, rows: list[Row]) -> Summary:
+        """What the run came to."""
+
+
+def accuracies(rows: list[Row]) -> Summary:
+    """top1 is the median over the last 10 tested epochs (the paper's rule)."""
+    tested = [row for row in rows if "top1" in row]
+    last_ten = tested[-10:]
+    heads = {key: median(row[key] for row in last_ten) for key in tested[-1] if key.startswith("top1_")}
+    top1 = median(row["top1"] for row in last_ten)
+    return {
+        "top1": top1,
+        "best": max(row["top1"] for row in tested),
+        "last": tested[-1]["top1"],
+        "top5": tested[-1]["top5"],
+        "ece": tested[-1]["ece"],
+        "heads": {"mix_q": top1} | {key.removeprefix("top1_"): value for key, value in heads.items()},
+    }
+
+
+class Classification:
+    """Supervised training, tested by the accuracy of every head."""
+
+    tested_last = 10
+
+    def __init__(self, recipe: Recipe) -> None:
+        self.recipe = recipe
+
+    def build(self, split: Split) -> nn.Module:
+        check_labels(split.train.labels, len(split.train.classes))
+        return build_model(self.recipe, len(split.train.classes), split.stats)
+
+    def images(self, split: Split) -> ImageSet:
+        return split.train
+
+    def view(self) -> View:
+        return train_view(self.recipe.data)
+
+    def prepare(self, fabric: Fabric, model: Any, split: Split) -> None:
+        """Nothing."""
+
+    def score(self, fabric: Fabric, model: Any, split: Split) -> Row:
+        return head_scores(evaluate(fabric, model, split, self.recipe))
+
+    def summary(self, fabric: Fabric, model: Any, split: Split, rows: list[Row]) -> Summary:
+        return accuracies(rows)
+
+
+class SelfSupervision:
+    """Pre-training, tested by neighbours in the online encoder's features, at the end by a linear probe."""
+
+    tested_last = 1
+
+    def __init__(self, recipe: Pretraining) -> None:
+        self.recipe = recipe
+
+    def build(self, split: Split) -> nn.Module:
+        return build_pretraining(self.recipe, len(split.train.labels), split.stats)
+
+    def images(self, split: Split) -> ImageSet:
+        """Pictures with their positions: what is remembered of a picture is found by it."""
+        return split.train._replace(labels=torch.arange(len(split.train.labels)))
+
+    def view(self) -> View:
+        return partial(two_views, size=self.recipe.data.size, pair=AUGMENTS[self.recipe.augment])
+
+    def prepare(self, fabric: Fabric, model: Any, split: Split) -> None:
+        """Clusters the pictures as the momentum branch sees them, where pseudo labels are wanted."""
+        pseudo: PseudoLabels | None = getattr(model, "pseudo", None)
+        if pseudo is None:
+            return
+        network = model.frozen_branch
+        features = torch.zeros_like(pseudo.memory.features)
+        if not bool(pseudo.memory.ready):
+            features = self.features(fabric, network, split.train, split)[0]
+        pseudo.begin(features, split.train.labels.to(features.device), fold(self.recipe.seed, "clusters"))
+        for buffer in pseudo.memory.buffers():
+            # k-means may round differently on every process: the first one's clusters count.
+            buffer.copy_(fabric.broadcast(buffer, src=0))
+
+    def features(self, fabric: Fabric, network: nn.Module, images: ImageSet, split: Split) -> Any:
+        """Features and labels of all the pictures in plain view."""
+        view = test_view(self.recipe.data)
+        return features_of(network, images, view, split.stats, device=fabric.device)
+
+    def score(self, fabric: Fabric, model: Any, split: Split) -> Row:
+        row: Row = {}
+        if self.recipe.knn and len(split.train.classes) > 1:
+            encoder = getattr(model, "method", model).encoder
+            sets = [self.features(fabric, encoder, images, split) for images in (split.train, split.test)]
+            found = knn_accuracy(*sets[0], *sets[1], classes=len(split.train.classes), k=self.recipe.knn)
+            row |= {"knn": found.top1, "knn_top5": found.top5}
+        pseudo: PseudoLabels | None = getattr(model, "pseudo", None)
+        if pseudo is not None and len(split.train.classes) > 1:
+            row |= cluster_quality(pseudo.memory.labels.cpu(), split.train.labels)._asdict()
+        return row
+
+    def summary(self, fabric: Fabric, model: Any, split: Split, rows: list[Row]) -> Summary:
+        """The last tests, and an exact linear probe."""
+        last: Summary = {
+            name: rows[-1][name] for name in ("knn", "knn_top5", "nmi", "purity") if name in rows[-1]
+        }
+        if len(split.train.classes) < 2:
+            return last
+        encoder = getattr(model, "method", model).encoder
+        sets = [self.features(fabric, encoder, images, split) for images in (split.train, split.test)]
+        found = logistic_probe(*sets[0], *sets[1], classes=len(split.train.classes))
+        return last | {"linear": found.top1, "linear_top5": found.top5}
+
+
+def task_of(recipe: Training) -> Task:
+    """The task of a recipe."""
+    if isinstance(recipe, Pretraining):
+        return SelfSupervision(recipe)
+    assert isinstance(recipe, Recipe)
+    return Classification(recipe)

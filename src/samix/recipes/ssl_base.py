@@ -1,0 +1,76 @@
+"""Families of pre-trainings: one base per method, any mixup on each."""
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from samix.engine.pretraining import VIEW_POLICIES, Pretraining
+from samix.errors import suggest
+from samix.methods.self_mixing import Terms
+from samix.mixups import CutMix, MixUp, MixupCutMix
+
+
+class Preset(NamedTuple):
+    """A published method that is a policy and its terms."""
+
+    mixup: Any
+    terms: Terms
+
+
+PRESETS = {
+    "i-mix": Preset(CutMix(alpha=1.0), Terms(base=0.0, views=1, dominant=True, shared=True)),
+    "i-mixup": Preset(
+        MixUp(alpha=1.0, per_sample=True), Terms(base=0.0, views=1, dominant=True, shared=True)
+    ),
+    "un-mix": Preset(MixupCutMix(mixup_alpha=1.0), Terms(views=1, reversed_pairs=True)),
+    "bsim": Preset(CutMix(alpha=1.0), Terms(base=0.0)),
+    "wbsim": Preset(CutMix(alpha=1.0), Terms(base=0.5, mixed=0.5)),
+}
+"""i-Mix (CutMix, its ImageNet form; i-mixup is its CIFAR form), Un-Mix, BSIM and WBSIM (METHODS 10)."""
+
+
+class PretrainingFamily(NamedTuple):
+    """Pre-trainings that differ in method and mixup."""
+
+    about: str
+    """One sentence: data, network, length, what to expect."""
+    methods: dict[str, Pretraining]
+    """A plain recipe per method; the first is the default."""
+    mixups: dict[str, Any]
+    """Settings of mixups that differ from their defaults here."""
+    rows: tuple[str, ...]
+    """The rows that are measured; every other METHOD+MIXUP works as well."""
+
+
+def find_pretraining(
+    families: dict[str, PretrainingFamily], name: str, method: str | None = None, mixup: str | None = None
+) -> tuple[str, Pretraining]:
+    """The row 'family/METHOD+MIXUP' with its full name; --method and --mixup stand in for parts of it."""
+    family_name, _, row = name.partition("/")
+    if family_name not in families:
+        raise ValueError(f"unknown recipe {suggest(name, list(families))} See `samix recipes`.")
+    family = families[family_name]
+    row_method, _, row_mixup = row.partition("+")
+    method = method or row_method or next(iter(family.methods))
+    mixup = mixup or row_mixup or "plain"
+    if method not in family.methods:
+        raise ValueError(f"unknown method {suggest(method, family.methods)}")
+    if mixup not in (*VIEW_POLICIES, *PRESETS):
+        raise ValueError(f"unknown mixup {suggest(mixup, [*VIEW_POLICIES, *PRESETS])}")
+    full = f"{family_name}/{method}" + ("" if mixup == "plain" else f"+{mixup}")
+    return full, mixed(family.methods[method], mixup, family.mixups)
+
+
+def mixed(base: Pretraining, mixup: str, settings: dict[str, Any]) -> Pretraining:
+    """The plain recipe with a mixup: the family's settings, a preset, or the mixup's own defaults."""
+    if mixup == "plain":
+        return base
+    if mixup in settings:
+        return replace(base, mixup=settings[mixup])
+    if mixup in PRESETS:
+        return replace(base, mixup=PRESETS[mixup].mixup, terms=PRESETS[mixup].terms)
+    return replace(base, mixup=VIEW_POLICIES[mixup]())
+
+
+def rows_of(method: str, *mixups: str) -> tuple[str, ...]:
+    """'moco-v2', 'moco-v2+mixup', ..."""
+    return (method, *(f"{method}+{mixup}" for mixup in mixups))

@@ -1,0 +1,110 @@
+"""Pre-training on a CPU and on pictures of one's own.
+
+samix pretrain ssl-demo                        the embedded set, a minute or two
+samix pretrain ssl-small/moco-v2+samix-i       CIFAR-10 without labels; ours: results/ssl_small.csv
+samix pretrain ssl-folder --data.root FOLDER   any folder of pictures, no labels needed
+"""
+
+from dataclasses import replace
+
+from samix.data.datasets import Data
+from samix.engine.config import Network, Optimizer
+from samix.engine.pretraining import Pretraining
+from samix.methods.byol import BYOLConfig
+from samix.methods.moco import MoCoV1, MoCoV2
+from samix.methods.mocov3 import MoCoV3Config
+from samix.methods.pseudo import Clusters
+from samix.methods.samix_c import ClusterMixup
+from samix.methods.samix_i import InstanceMixup
+from samix.methods.simclr import SimCLRConfig
+from samix.methods.simsiam import SimSiamConfig
+from samix.methods.swav import SwAVConfig
+from samix.mixups import CutMix, MixUp
+from samix.nn.mixer import MixerConfig
+from samix.recipes.ssl_base import PretrainingFamily, rows_of
+
+MEASURED = (
+    *rows_of("moco-v2", "mixup", "cutmix", "samix-i", "samix-c"),
+    "moco-v1",
+    "moco-v3",
+    "simclr",
+    "byol",
+    "simsiam",
+    "swav",
+)
+
+
+def small_methods(base: Pretraining, queue: int, hidden: int) -> dict[str, Pretraining]:
+    """Every method with heads, queue and momentum for small networks and short runs."""
+    configs = {
+        "moco-v2": MoCoV2(queue=queue, hidden=hidden, dim=64, momentum=0.99, norm_groups=8),
+        "moco-v1": MoCoV1(queue=queue, dim=64, momentum=0.99, norm_groups=8),
+        "moco-v3": MoCoV3Config(hidden=hidden, dim=64, tau=0.2, momentum=0.99),
+        "simclr": SimCLRConfig(hidden=hidden, dim=64, tau=0.2),
+        "byol": BYOLConfig(hidden=hidden, dim=64, momentum=0.97),
+        "simsiam": SimSiamConfig(dim=hidden, hidden=hidden // 4),
+        "swav": SwAVConfig(hidden=hidden, dim=64, prototypes=100, freeze=0.02),
+    }
+    return {name: replace(base, method=config) for name, config in configs.items()}
+
+
+def small_mixups(clusters: int) -> dict[str, InstanceMixup | MixUp | CutMix]:
+    """Mixers that wake up within a short run."""
+    mixer = MixerConfig(init_std=0.1)
+    learned = {"mixer": mixer, "beta": 0.3, "mask_margin": 0.0, "variance_weight": 0.0}
+    return {
+        "mixup": MixUp(alpha=1.0),
+        "cutmix": CutMix(alpha=1.0),
+        "samix-i": InstanceMixup(**learned),  # type: ignore[arg-type]
+        "samix-c": ClusterMixup(**learned, clusters=Clusters(count=clusters, min_size=5)),  # type: ignore[arg-type]
+    }
+
+
+DEMO = Pretraining(
+    data=Data(name="synthetic", size=32, train_pictures=1200, test_pictures=1200),
+    encoder=Network(name="small-resnet", width=8),
+    optimizer=Optimizer(lr=0.06, weight_decay=5e-4, mixer_lr=0.03),
+    epochs=30,
+    batch_size=60,
+    eval_every=5,
+    save_every=10,
+)
+CIFAR = Pretraining(
+    data=Data(name="cifar10", train_pictures=5000),
+    encoder=Network(name="small-resnet", width=16),
+    optimizer=Optimizer(lr=0.06, weight_decay=5e-4, mixer_lr=0.03),
+    epochs=30,
+    batch_size=100,
+    eval_every=5,
+    save_every=5,
+)
+FOLDER = Pretraining(
+    data=Data(name="pictures", size=96, workers=4),
+    encoder=Network(name="resnet18"),
+    method=MoCoV2(queue=16384),
+    optimizer=Optimizer(lr=0.03, weight_decay=1e-4, mixer_lr=0.03, mixer_min_lr=3e-4),
+    augment="moco-v2",
+    epochs=200,
+    batch_size=256,
+    eval_every=10,
+    save_every=1,
+)
+
+SSL_DEMO = PretrainingFamily(
+    "Pre-training on the embedded set, small ResNet of width 8, 30 epochs; a minute or two on a CPU.",
+    small_methods(DEMO, queue=600, hidden=64),
+    small_mixups(clusters=24),
+    MEASURED,
+)
+SSL_SMALL = PretrainingFamily(
+    "Pre-training on 5,000 CIFAR-10 pictures without labels, small ResNet of width 16, CPU, minutes a row.",
+    small_methods(CIFAR, queue=2000, hidden=256),
+    small_mixups(clusters=50),
+    MEASURED,
+)
+SSL_FOLDER = PretrainingFamily(
+    "Pre-training on any folder of pictures at 96 px, ResNet-18, 200 epochs; a GPU, or patience.",
+    {"moco-v2": FOLDER},
+    {},
+    rows_of("moco-v2", "samix-i", "samix-c"),
+)

@@ -1,0 +1,84 @@
+"""Every pre-training family: rows are found, built, and carry the paper's settings."""
+
+import pytest
+import torch
+
+from samix.engine.config import choice_name
+from samix.engine.pretraining import METHODS, Pretraining, build_pretraining
+from samix.methods.self_mixing import Terms
+from samix.mixups import CutMix
+from samix.recipes import PRETRAININGS, find_pretraining
+from samix.recipes.ssl_base import PRESETS
+
+ROWS = [f"{family}/{row}" for family, f in PRETRAININGS.items() for row in f.rows]
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_value_every_row_is_found_and_named_after_method_and_mixup(name):
+    full, recipe = find_pretraining(name)
+    method, _, mixup = name.partition("/")[2].partition("+")
+    assert full == name and isinstance(recipe, Pretraining)
+    assert choice_name(recipe, "method") == method
+    assert choice_name(recipe, "mixup") == (mixup or "plain")
+
+
+@pytest.mark.parametrize("family", PRETRAININGS)
+def test_value_every_method_of_a_family_builds(family):
+    for method in PRETRAININGS[family].methods:
+        _, recipe = find_pretraining(family, method, "samix-i")
+        with torch.device("meta"):
+            model = build_pretraining(recipe, 100_000)
+        assert set(model.parameter_groups()) >= {"encoder", "mixer"}
+
+
+def test_value_the_cpu_families_have_every_method():
+    for family in ("ssl-demo", "ssl-small", "imagenet-r50-ssl"):
+        assert set(PRETRAININGS[family].methods) == set(METHODS)
+
+
+def test_value_words_stand_in_for_parts_of_the_name():
+    assert find_pretraining("ssl-demo")[0] == "ssl-demo/moco-v2"
+    assert find_pretraining("ssl-demo", "byol", "cutmix")[0] == "ssl-demo/byol+cutmix"
+    assert find_pretraining("ssl-demo/moco-v2+mixup", "byol")[0] == "ssl-demo/byol+mixup"
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_value_presets_bring_policy_and_terms(name):
+    full, recipe = find_pretraining("ssl-demo", mixup=name)
+    assert full == f"ssl-demo/moco-v2+{name}"
+    assert (recipe.mixup, recipe.terms) == PRESETS[name]
+
+
+def test_value_settings_of_the_presets():
+    assert PRESETS["wbsim"] == (CutMix(alpha=1.0), Terms(base=0.5, mixed=0.5))
+    assert PRESETS["i-mix"].terms.base == 0 and PRESETS["i-mix"].terms.dominant
+    assert PRESETS["un-mix"].terms.reversed_pairs
+
+
+def test_value_settings_of_the_paper():
+    _, moco = find_pretraining("imagenet-r50-ssl/moco-v2+samix-c")
+    assert (moco.optimizer.lr, moco.batch_size, moco.epochs, moco.method.queue) == (0.03, 256, 200, 65536)
+    assert (moco.mixup.alpha, moco.mixup.eta, moco.mixup.clusters.count) == (2.0, 0.5, 200)
+    assert moco.mixup.adjust_margin == 0.1 and moco.mixup.lam_margin < 0
+    _, third = find_pretraining("imagenet-r50-ssl/moco-v3")
+    assert (third.optimizer.name, third.optimizer.lr, third.batch_size, third.method.tau) == (
+        "lars",
+        4.8,
+        4096,
+        1,
+    )
+    _, vit = find_pretraining("imagenet-vit-ssl/moco-v3")
+    assert (vit.method.tau, vit.method.layers, vit.encoder.name) == (0.2, 3, "vit-s-moco")
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (("ssl-dmo",), r"unknown recipe 'ssl-dmo'. Did you mean 'ssl-demo'\?.*samix recipes"),
+        (("ssl-demo/moko-v2",), r"unknown method 'moko-v2'. Did you mean 'moco-v2'\?"),
+        (("ssl-demo", None, "samix"), r"unknown mixup 'samix'"),
+    ],
+)
+def test_error_unknown(words, text):
+    with pytest.raises(ValueError, match=text):
+        find_pretraining(*words)
