@@ -209,7 +209,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description="Time of a training step, as a ratio to plain training.")
     parser.add_argument(
         "--rows", nargs="+", choices=[*ROWS, "mixups", "ssl"], default=list(USUAL), metavar="ROW",
-        help=f"rows to measure, of {', '.join(ROWS)}; mixups stands for every hand-made policy, ssl for pre-training",
+        help=f"rows to measure, of {', '.join(ROWS)}; mixups: every hand-made policy, ssl: pre-training",
     )  # fmt: skip
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2], help="numbers of CPU threads")
     parser.add_argument("--rounds", type=int, default=20, help="times that every row takes its turn")

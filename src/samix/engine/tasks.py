@@ -103,6 +103,7 @@ class SelfSupervision:
 
     def __init__(self, recipe: Pretraining) -> None:
         self.recipe = recipe
+        self.known: list[Any] | None = None
 
     def build(self, split: Split) -> nn.Module:
         return build_pretraining(self.recipe, len(split.train.labels), split.stats)
@@ -134,27 +135,34 @@ class SelfSupervision:
         return features_of(network, images, view, split.stats, device=fabric.device)
 
     def score(self, fabric: Fabric, model: Any, split: Split) -> Row:
+        """k-NN accuracy, and how well pseudo labels agree with the labels; nothing without labels."""
         row: Row = {}
-        if self.recipe.knn and len(split.train.classes) > 1:
-            encoder = getattr(model, "method", model).encoder
-            sets = [self.features(fabric, encoder, images, split) for images in (split.train, split.test)]
-            found = knn_accuracy(*sets[0], *sets[1], classes=len(split.train.classes), k=self.recipe.knn)
+        if len(split.train.classes) < 2:
+            return row
+        if self.recipe.knn:
+            self.known = self.both_sets(fabric, model, split)
+            classes = len(split.train.classes)
+            found = knn_accuracy(*self.known[0], *self.known[1], classes=classes, k=self.recipe.knn)
             row |= {"knn": found.top1, "knn_top5": found.top5}
         pseudo: PseudoLabels | None = getattr(model, "pseudo", None)
-        if pseudo is not None and len(split.train.classes) > 1:
+        if pseudo is not None:
             row |= cluster_quality(pseudo.memory.labels.cpu(), split.train.labels)._asdict()
         return row
 
+    def both_sets(self, fabric: Fabric, model: Any, split: Split) -> list[Any]:
+        """Features and labels of the training and of the test pictures, by the online encoder."""
+        encoder = getattr(model, "method", model).encoder
+        return [self.features(fabric, encoder, images, split) for images in (split.train, split.test)]
+
     def summary(self, fabric: Fabric, model: Any, split: Split, rows: list[Row]) -> Summary:
-        """The last tests, and an exact linear probe."""
+        """The last tests, and an exact linear probe on the features of the last test."""
         last: Summary = {
             name: rows[-1][name] for name in ("knn", "knn_top5", "nmi", "purity") if name in rows[-1]
         }
         if len(split.train.classes) < 2:
             return last
-        encoder = getattr(model, "method", model).encoder
-        sets = [self.features(fabric, encoder, images, split) for images in (split.train, split.test)]
-        found = logistic_probe(*sets[0], *sets[1], classes=len(split.train.classes))
+        train, test = self.known or self.both_sets(fabric, model, split)
+        found = logistic_probe(*train, *test, classes=len(split.train.classes))
         return last | {"linear": found.top1, "linear_top5": found.top5}
 
 

@@ -37,8 +37,8 @@ MEASURED = (
 def small_methods(base: Pretraining, queue: int, hidden: int) -> dict[str, Pretraining]:
     """Every method with heads, queue and momentum for small networks and short runs."""
     configs = {
-        "moco-v2": MoCoV2(queue=queue, hidden=hidden, dim=64, momentum=0.99, norm_groups=8),
-        "moco-v1": MoCoV1(queue=queue, dim=64, momentum=0.99, norm_groups=8),
+        "moco-v2": MoCoV2(queue=queue, hidden=hidden, dim=64, momentum=0.99, tau=0.1, norm_groups=4),
+        "moco-v1": MoCoV1(queue=queue, dim=64, momentum=0.99, norm_groups=4),
         "moco-v3": MoCoV3Config(hidden=hidden, dim=64, tau=0.2, momentum=0.99),
         "simclr": SimCLRConfig(hidden=hidden, dim=64, tau=0.2),
         "byol": BYOLConfig(hidden=hidden, dim=64, momentum=0.97),
@@ -73,8 +73,8 @@ CIFAR = Pretraining(
     data=Data(name="cifar10", train_pictures=5000),
     encoder=Network(name="small-resnet", width=16),
     optimizer=Optimizer(lr=0.06, weight_decay=5e-4, mixer_lr=0.03),
-    epochs=30,
-    batch_size=100,
+    epochs=10,
+    batch_size=50,
     eval_every=5,
     save_every=5,
 )
@@ -97,8 +97,8 @@ SSL_DEMO = PretrainingFamily(
     MEASURED,
 )
 SSL_SMALL = PretrainingFamily(
-    "Pre-training on 5,000 CIFAR-10 pictures without labels, small ResNet of width 16, CPU, minutes a row.",
-    small_methods(CIFAR, queue=2000, hidden=256),
+    "Pre-training on 5,000 CIFAR-10 pictures without labels, small ResNet of width 16, 10 epochs, CPU.",
+    small_methods(CIFAR, queue=500, hidden=256),
     small_mixups(clusters=50),
     MEASURED,
 )
