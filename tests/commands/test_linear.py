@@ -5,8 +5,8 @@ import shutil
 
 import pytest
 
-from samix.commands.knn import open_run
 from samix.commands.linear import protocol_for, run
+from samix.commands.probing import open_run
 from samix.data.datasets import Data
 from samix.engine.config import Network
 from samix.evaluate.linear import LinearProbe, linear_probe

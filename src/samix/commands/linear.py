@@ -4,13 +4,13 @@ import argparse
 from dataclasses import asdict, fields, replace
 from typing import Any
 
-from samix.commands.knn import Opened, open_run, publish, split_words
+from samix.commands.probing import Opened, open_run, publish, split_words
 from samix.errors import suggest
 from samix.evaluate.linear import PROTOCOLS, LinearProbe, linear_probe
 from samix.evaluate.logistic import logistic_probe
 
 BY_DATA = {"folder": "imagenet", "stl10": "stl10", "tiny-imagenet": "tiny"}
-TRANSFORMERS = ("vit-s", "deit-s", "swin-t")
+TRANSFORMERS = ("vit-s", "vit-s-moco", "deit-s", "swin-t")
 SETTINGS = {field.name: type(field.default) for field in fields(LinearProbe)}
 
 

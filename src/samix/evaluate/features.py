@@ -1,7 +1,6 @@
 """Features of a frozen encoder: evaluation mode, no gradient, and the encoder is left as it was found."""
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 
 import torch
 from jaxtyping import Float, Int
@@ -10,27 +9,15 @@ from torch import Tensor, nn
 from samix.data.datasets import ImageSet
 from samix.data.loaders import Batch, TestPlan, make_loader
 from samix.data.views import View, normalize
+from samix.methods.hints import frozen
 from samix.typing import Images, Labels, Stats
-
-
-@contextmanager
-def frozen(encoder: nn.Module) -> Iterator[None]:
-    """Evaluation mode without gradient inside the block; afterwards every module has its mode back."""
-    modes = {module: module.training for module in encoder.modules()}
-    encoder.eval()
-    try:
-        with torch.no_grad():
-            yield
-    finally:
-        for module, training in modes.items():
-            module.training = training
 
 
 def extract(
     encoder: nn.Module, batches: Iterable[tuple[Images, Labels]]
 ) -> tuple[Float[Tensor, "N D"], Int[Tensor, "N"]]:
     """The features and labels of all batches in their order, in float32."""
-    with frozen(encoder):
+    with frozen(encoder), torch.no_grad():
         parts = [(encoder(images).float(), labels) for images, labels in batches]
     if not parts:
         raise ValueError("there are no batches to take features of.")

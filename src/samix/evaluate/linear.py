@@ -18,7 +18,8 @@ from samix.data.loaders import TrainPlan, make_loader
 from samix.data.views import test_view, train_view
 from samix.errors import suggest
 from samix.evaluate.accuracy import Score, count, score
-from samix.evaluate.features import features_of, frozen, on_device
+from samix.evaluate.features import features_of, on_device
+from samix.methods.hints import frozen
 from samix.methods.supervised import linear_head
 from samix.mixups.labels import check_labels
 from samix.random import fold, seeded
@@ -166,7 +167,7 @@ def fresh_steps(
 ) -> Iterator[tuple[Features, Labels]]:
     """The features of every batch, computed when it comes."""
     for images, labels in batches:
-        with frozen(encoder):
+        with frozen(encoder), torch.no_grad():
             features = encoder(images).float()
         yield features, labels
 
