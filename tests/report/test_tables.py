@@ -1,4 +1,5 @@
 import io
+import json
 import re
 
 import numpy as np
@@ -6,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from samix.report.runs import read_run
-from samix.report.tables import MEASURES, compare, html_rows, is_best, print_table
+from samix.report.tables import MEASURES, compare, html_rows, is_best, measures_of, print_table
 
 
 def printed(runs, **options):
@@ -46,7 +47,7 @@ def test_the_best_of_each_family_is_bold(write_run):
         read_run(write_run("other/plain", "plain", top1=90.0)),
     ]
     lines = compare(runs)
-    top1, ece, seconds = MEASURES[0], MEASURES[3], MEASURES[4]
+    top1, ece, seconds = MEASURES[0], MEASURES[3], MEASURES[-1]
     assert [is_best(line, top1, lines) for line in lines] == [False, True, True, False]
     assert [is_best(line, ece, lines) for line in lines] == [False, True, True, False]
     assert not any(is_best(line, seconds, lines) for line in lines)
@@ -77,3 +78,17 @@ def test_names_are_neither_markup_nor_html(write_run):
     assert "demo/[red]x[/red]" in text
     assert "samix (<b>)" in text
     assert "samix (&lt;b&gt;)" in html_rows(compare(runs))
+
+
+def test_value_pretraining_has_columns_of_its_own(write_run, capsys):
+    path = write_run("ssl-demo/moco-v2+samix-i", "samix-i")
+    summary = json.loads((path / "summary.json").read_text())
+    for name in ("top1", "best", "last", "ece"):
+        summary.pop(name)
+    (path / "summary.json").write_text(json.dumps(summary | {"knn": 41.25, "linear": 47.5}))
+    lines = compare([read_run(path)])
+    assert [m.name for m in measures_of(lines)] == ["knn", "linear", "seconds"]
+    assert (lines[0].group.family, lines[0].group.method) == ("ssl-demo/moco-v2", "samix-i")
+    print_table([read_run(path)], Console(width=120))
+    out = capsys.readouterr().out
+    assert "k-NN %" in out and "41.25" in out and "top-1" not in out

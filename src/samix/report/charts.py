@@ -67,9 +67,10 @@ def curves_figure(groups: Sequence[Group]) -> Figure:
     with styled():
         figure, (accuracy, loss) = panels(2)
         for group in groups:
-            draw(accuracy, group, curve(group, "top1"))
+            draw(accuracy, group, curve(group, group.accuracy))
             draw(loss, group, curve(group, "loss"))
-        accuracy.set(title="Test accuracy", xlabel="epoch", ylabel="top-1 %")
+        label = "k-NN %" if all(group.accuracy == "knn" for group in groups) else "top-1 %"
+        accuracy.set(title="Test accuracy", xlabel="epoch", ylabel=label)
         loss.set(title="Training loss", xlabel="epoch", ylabel="loss of the encoder")
         name_lines(figure, (accuracy, loss))
     return figure

@@ -24,6 +24,11 @@ class Group(NamedTuple):
     runs: tuple[Run, ...]
 
     @property
+    def accuracy(self) -> str:
+        """The test of an epoch: 'knn' of a pre-training, else 'top1'."""
+        return "knn" if "method" in self.runs[0].config else "top1"
+
+    @property
     def mixup(self) -> str:
         """The policy's name, without what the label adds to it."""
         return self.runs[0].mixup
@@ -31,10 +36,10 @@ class Group(NamedTuple):
 
 def split_recipe(recipe: str, mixup: str) -> tuple[str, str]:
     """Family and variant: ('table4/r18', 'fast') out of 'table4/r18-samix-fast' with samix."""
-    match = re.search(rf"(?:^|(?<=[/-])){re.escape(mixup)}(?:-([^/]*))?$", recipe)
+    match = re.search(rf"(?:^|(?<=[/+-])){re.escape(mixup)}(?:-([^/]*))?$", recipe)
     if match is None:
         return recipe, ""
-    return recipe[: match.start()].rstrip("/-"), match[1] or ""
+    return recipe[: match.start()].rstrip("/+-"), match[1] or ""
 
 
 def method_label(run: Run) -> str:

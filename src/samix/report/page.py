@@ -17,7 +17,7 @@ from samix.report.figures import attention_figure, comparison_figure, same_pairs
 from samix.report.groups import Group, group_runs
 from samix.report.runs import Run, Samples, read_retention, read_samples
 from samix.report.style import write_png
-from samix.report.tables import Line, compare, html_table
+from samix.report.tables import Line, Value, compare, html_table
 
 WORDS = {
     "plain": "trains on the pictures as they are",
@@ -136,21 +136,31 @@ def has_clean_branch(group: Group) -> bool:
     return group.mixup != "plain" and bool(objective.get("clean_weight"))
 
 
+NAMES = {"top1": "top-1", "knn": "k-NN"}
+
+
+def score_of(line: Line) -> Value | None:
+    """The accuracy that runs are compared by, None while it is not known."""
+    return line.values.get(line.group.accuracy)
+
+
 def verdict(lines: Sequence[Line]) -> str:
     """Who is ahead, by how much, and how much that can be trusted."""
-    measured = sorted((x for x in lines if "top1" in x.values), key=lambda x: -x.values["top1"].mean)
+    measured = [line for line in lines if score_of(line)]
+    measured.sort(key=lambda line: -line.values[line.group.accuracy].mean)
     if not measured:
         return "No run is finished yet."
-    best, score = measured[0], measured[0].values["top1"]
-    text = f"<b>{escape(best.group.method)}</b> reaches {score.mean:.2f} % top-1"
+    best, score = measured[0], measured[0].values[measured[0].group.accuracy]
+    text = f"<b>{escape(best.group.method)}</b> reaches {score.mean:.2f} % {NAMES[best.group.accuracy]}"
     if len(measured) == 1:
         return text + "."
     behind = measured[1]
-    text += f", {score.mean - behind.values['top1'].mean:.2f} points more than {escape(behind.group.method)}"
+    lead = score.mean - behind.values[behind.group.accuracy].mean
+    text += f", {lead:.2f} points more than {escape(behind.group.method)}"
     plain = next((line for line in measured[2:] if line.group.method == "plain"), None)
     if plain:
-        text += f" and {score.mean - plain.values['top1'].mean:.2f} more than plain"
-    if any(line.values["top1"].std is None for line in measured):
+        text += f" and {score.mean - plain.values[plain.group.accuracy].mean:.2f} more than plain"
+    if any(line.values[line.group.accuracy].std is None for line in measured):
         text += ". Methods with one seed only: small differences may be chance"
     return text + "."
 
@@ -159,8 +169,8 @@ def curves_part(groups: Sequence[Group], lines: Sequence[Line]) -> str:
     """Accuracy and loss over epochs."""
     if not any(run.rows for group in groups for run in group.runs):
         return ""
-    ends = [f"{x.group.method} {x.values['top1'].mean:.1f} %" for x in lines if "top1" in x.values]
-    alt = "Test accuracy and training loss over epochs. Top-1: " + (", ".join(ends) or "not known yet") + "."
+    ends = [f"{x.group.method} {score.mean:.1f} %" for x in lines if (score := score_of(x))]
+    alt = "Test accuracy and training loss over epochs: " + (", ".join(ends) or "not known yet") + "."
     note = (
         "Bands span the seeds. Mixed labels are harder to fit, so a mixup's training loss is higher than "
         "that of plain training even where its accuracy is higher."

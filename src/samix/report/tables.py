@@ -29,6 +29,9 @@ MEASURES = (
     Measure("best", "best %", max, 2),
     Measure("last", "last %", max, 2),
     Measure("ece", "ECE %", min, 2),
+    Measure("knn", "k-NN %", max, 2),
+    Measure("linear", "linear %", max, 2),
+    Measure("nmi", "NMI", max, 3),
     Measure("seconds", "seconds", None, 0),
 )
 
@@ -89,6 +92,14 @@ def is_best(line: Line, measure: Measure, lines: Sequence[Line]) -> bool:
     return round(line.values[measure.name].mean, measure.decimals) == measure.better(shown)
 
 
+def measures_of(lines: Sequence[Line]) -> list[Measure]:
+    """The measures that any line has; of runs that are not finished, all that supervised training has."""
+    known = [measure for measure in MEASURES if any(measure.name in line.values for line in lines)]
+    return known or [
+        measure for measure in MEASURES if measure.name in ("top1", "best", "last", "ece", "seconds")
+    ]
+
+
 def cell(line: Line, measure: Measure) -> str:
     """The text of one number, a dash where it is not known yet."""
     return line.values[measure.name].text(measure.decimals) if measure.name in line.values else "–"
@@ -101,7 +112,8 @@ def print_table(runs: Iterable[Run], console: Console) -> None:
     table.add_column("recipes")
     table.add_column("method")
     table.add_column("seeds", justify="right")
-    for measure in MEASURES:
+    measures = measures_of(lines)
+    for measure in measures:
         table.add_column(measure.title, justify="right", no_wrap=True)
     family = None
     for line in lines:
@@ -109,7 +121,7 @@ def print_table(runs: Iterable[Run], console: Console) -> None:
             table.add_section()
         # Text, not str: names come from files and must not be read as markup.
         names = [Text("" if line.group.family == family else line.group.family), Text(line.group.method)]
-        numbers = [Text(cell(line, m), style="bold" if is_best(line, m, lines) else "") for m in MEASURES]
+        numbers = [Text(cell(line, m), style="bold" if is_best(line, m, lines) else "") for m in measures]
         table.add_row(*names, Text(line.seeds), *numbers)
         family = line.group.family
     console.print(table)
@@ -117,16 +129,16 @@ def print_table(runs: Iterable[Run], console: Console) -> None:
 
 def html_table(lines: Sequence[Line]) -> str:
     """The comparison as an HTML table; every name from a file is escaped."""
-    titles = "".join(f'<th scope="col">{escape(measure.title)}</th>' for measure in MEASURES)
+    titles = "".join(f'<th scope="col">{escape(measure.title)}</th>' for measure in measures_of(lines))
     head = f'<tr><th scope="col">method</th><th scope="col">seeds</th>{titles}</tr>'
     return f"<table><thead>{head}</thead><tbody>{html_rows(lines)}</tbody></table>"
 
 
 def html_rows(lines: Sequence[Line]) -> str:
     """One HTML row per method, the best numbers of each family bold."""
-    rows = []
+    rows, measures = [], measures_of(lines)
     for line in lines:
-        texts = [(escape(cell(line, measure)), is_best(line, measure, lines)) for measure in MEASURES]
+        texts = [(escape(cell(line, measure)), is_best(line, measure, lines)) for measure in measures]
         cells = "".join(f"<td>{f'<b>{text}</b>' if best else text}</td>" for text, best in texts)
         rows.append(f'<tr><th scope="row">{escape(line.group.method)}</th><td>{line.seeds}</td>{cells}</tr>')
     return "\n".join(rows)
