@@ -70,12 +70,12 @@ DEMO = Pretraining(
     save_every=10,
 )
 CIFAR = Pretraining(
-    data=Data(name="cifar10", train_pictures=5000),
+    data=Data(name="cifar10", size=16, train_pictures=5000),
     encoder=Network(name="small-resnet", width=16),
     optimizer=Optimizer(lr=0.06, weight_decay=5e-4, mixer_lr=0.03),
-    epochs=10,
+    epochs=20,
     batch_size=50,
-    eval_every=5,
+    eval_every=10,
     save_every=5,
 )
 FOLDER = Pretraining(
@@ -97,7 +97,7 @@ SSL_DEMO = PretrainingFamily(
     MEASURED,
 )
 SSL_SMALL = PretrainingFamily(
-    "Pre-training on 5,000 CIFAR-10 pictures without labels, small ResNet of width 16, 10 epochs, CPU.",
+    "Pre-training on 5,000 CIFAR-10 pictures at 16 px, small ResNet of width 16, 20 epochs, CPU, minutes.",
     small_methods(CIFAR, queue=500, hidden=256),
     small_mixups(clusters=50),
     MEASURED,
