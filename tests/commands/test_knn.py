@@ -53,7 +53,7 @@ def test_value_file_says_how_it_came_about(knn, folder):
 def test_value_table(knn, folder):
     out = knn(folder)
     written = json.loads((folder / "knn.json").read_text())
-    assert "top1" in out and f"{written['top1']:.2f}" in out and "0.07" in out
+    assert "top-1 %" in out and f"{written['top1']:.2f}" in out and "0.07" in out
 
 
 def test_value_data_may_be_overridden(knn, folder):

@@ -99,3 +99,23 @@ def test_value_warm_up():
 def test_value_a_warm_up_longer_than_training_only_rises():
     config = Optimizer(lr=0.4, warmup_epochs=50.0)
     assert rates(config, 0.5)["encoder"] == pytest.approx(0.2)
+
+
+def test_value_a_cluster_head_has_no_momentum():
+    members = {"encoder": [nn.Parameter(torch.ones(2, 2))], "head": [nn.Parameter(torch.ones(2, 2))]}
+    optimizer = build_optimizer(members, Optimizer(momentum=0.9))
+    assert {group["role"]: group["momentum"] for group in optimizer.param_groups} == {
+        "encoder": 0.9,
+        "head": 0.0,
+    }
+
+
+def test_value_a_constant_group_keeps_its_learning_rate():
+    members = {"encoder": [nn.Parameter(torch.ones(2, 2))], "constant": [nn.Parameter(torch.ones(2, 2))]}
+    config = Optimizer(lr=0.2)
+    optimizer = build_optimizer(members, config)
+    set_learning_rates(optimizer, config, 1.0, 10)
+    assert {group["role"]: group["lr"] for group in optimizer.param_groups} == {
+        "encoder": 0.0,
+        "constant": 0.2,
+    }

@@ -263,7 +263,7 @@ def test_value_parameter_groups_hold_every_trained_parameter_once(selfsup, metho
     groups = model.parameter_groups()
     listed = [id(p) for group in groups.values() for p in group]
     assert sorted(listed) == sorted(id(p) for p in model.parameters() if p.requires_grad)
-    assert {id(p) for p in model.pseudo.head.parameters()} <= {id(p) for p in groups["encoder"]}
+    assert {id(p) for p in model.pseudo.head.parameters()} == {id(p) for p in groups["head"]}
 
 
 def test_error_clusters_that_nobody_began(selfsup, two_views):

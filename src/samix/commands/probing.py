@@ -22,6 +22,8 @@ from samix.engine.saved import load_encoder
 from samix.evaluate.features import features_of
 from samix.nn.encoder import Encoder
 
+PERCENT = {"top1": "top-1 %", "top5": "top-5 %", "ece": "ECE %"}
+
 
 class Opened(NamedTuple):
     """A run's online encoder on its device, and the pictures to judge it by."""
@@ -87,5 +89,8 @@ def publish(folder: Path, name: str, words: list[str], result: dict[str, Any], *
         return
     table = Table("measure", "value", title=f"{folder}, {name}")
     for measure, value in result.items():
-        table.add_row(measure, f"{value:.2f}" if measure in ("top1", "top5", "ece") else str(value))
+        if measure in PERCENT:
+            table.add_row(PERCENT[measure], f"{value:.2f}")
+        else:
+            table.add_row(measure, str(value))
     Console().print(table)

@@ -1,5 +1,7 @@
 """One optimizer with groups: the encoder's and the Mixer's parameters, each with its own schedule."""
 
+from collections.abc import Callable
+
 from timm.optim import Lamb
 from torch import nn, optim
 
@@ -7,13 +9,22 @@ from samix.engine.config import Optimizer
 from samix.engine.lars import Lars
 from samix.schedules import warmup_cosine
 
+MOMENTA: dict[str, Callable[[Optimizer], float]] = {
+    "encoder": lambda config: config.momentum,
+    "constant": lambda config: config.momentum,
+    "mixer": lambda config: config.mixer_momentum,
+    "head": lambda config: 0.0,
+}
+"""Momentum by role. A cluster head has none: its labels change all the time, and with momentum it lags so far
+behind them that its loss rises above that of guessing."""
+
 
 def build_optimizer(parameters: dict[str, list[nn.Parameter]], config: Optimizer) -> optim.Optimizer:
     """An optimizer whose groups remember which schedule they follow (`group['role']`)."""
     groups = []
     for role, members in parameters.items():
         lr = config.mixer_lr if role == "mixer" else config.lr
-        momentum = config.mixer_momentum if role == "mixer" else config.momentum
+        momentum = MOMENTA[role](config)
         extra = {"momentum": momentum} if config.name in ("sgd", "lars") else {}
         for chosen, decay in split_decay(members, config):
             groups.append({"params": chosen, "role": role, "lr": lr, "weight_decay": decay, **extra})

@@ -61,7 +61,7 @@ class Pretraining(Training):
     terms: Terms = field(default_factory=Terms)
     """The shares of clean and mixed views in the objective."""
     augment: str = "small"
-    """The pair of random views, a name of AUGMENTS; usually the method's own."""
+    """The pair of random views: a method's own (moco-v2, simclr, ...), or small for pictures of 32 px."""
     knn: int = 20
     """Neighbours that vote in the test during training; 0 leaves it out."""
 

@@ -161,6 +161,5 @@ class ClusterMixing(SelfMixing):
         return self.policy.picture(x, pairing, self.supply(x, found, pairing))
 
     def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
-        """The method's parameters, and the cluster head's among the encoder's."""
-        groups = self.method.parameter_groups()
-        return groups | {"encoder": [*groups["encoder"], *self.pseudo.head.parameters()]}
+        """The method's parameters and the cluster head's."""
+        return self.method.parameter_groups() | {"head": list(self.pseudo.head.parameters())}

@@ -72,9 +72,9 @@ class SAMixC(SAMixI):
         """The cluster head's own loss; it reaches the head alone."""
         return self.pseudo.head_loss(mixed, keys, self.pseudo.labels(index), pairing)
 
-    def head_parameters(self) -> list[nn.Parameter]:
-        """The cluster head's."""
-        return list(self.pseudo.head.parameters())
+    def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
+        """As ever, and the cluster head's parameters, which ODC trains without momentum."""
+        return super().parameter_groups() | {"head": list(self.pseudo.head.parameters())}
 
     @torch.no_grad()
     def remember(self, index: Index, keys: Embeddings) -> None:

@@ -174,12 +174,4 @@ class SAMixI(LearnedMixing):
 
     def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
         """The method's parameters and the Mixer's; the frozen branch is not trained."""
-        groups = self.method.parameter_groups()
-        return groups | {
-            "encoder": [*groups["encoder"], *self.head_parameters()],
-            "mixer": list(self.mixer.parameters()),
-        }
-
-    def head_parameters(self) -> list[nn.Parameter]:
-        """Parameters that `head_loss` trains."""
-        return []
+        return self.method.parameter_groups() | {"mixer": list(self.mixer.parameters())}
