@@ -10,6 +10,10 @@ import yaml
 from samix.engine import loop
 from samix.engine.config import Optimizer, to_dict
 from samix.engine.loop import train
+from samix.engine.pretraining import Pretraining
+from samix.methods.moco import MoCoV2
+from samix.methods.pseudo import Clusters
+from samix.methods.samix_c import ClusterMixup
 
 # Each process keeps its losses and, at the end, its weights. A process that is not the first may not write.
 SCRIPT = """
@@ -19,7 +23,7 @@ from pathlib import Path
 import torch
 import samix
 from samix.commands.fields import from_yaml
-from samix.engine import checkpoint, loop, samples
+from samix.engine import checkpoint, loop, samples, tasks
 from samix.nn.encoder import ENCODERS, EncoderSpec
 
 nn = torch.nn
@@ -30,13 +34,15 @@ ENCODERS["group-norm"] = EncoderSpec(
     ),
     layer="2",
 )
-build_model, check_finite = loop.build_model, loop.check_finite
+check_finite = loop.check_finite
 kept = {}
 
 
-def build(recipe, classes, stats):
-    kept["model"], kept["losses"] = build_model(recipe, classes, stats), []
-    return kept["model"]
+def keeping(build):
+    def keep(*arguments):
+        kept["model"], kept["losses"] = build(*arguments), []
+        return kept["model"]
+    return keep
 
 
 def check(losses, step, epoch):
@@ -44,7 +50,8 @@ def check(losses, step, epoch):
     check_finite(losses, step, epoch)
 
 
-loop.build_model, loop.check_finite = build, check
+loop.check_finite = check
+tasks.build_model, tasks.build_pretraining = keeping(tasks.build_model), keeping(tasks.build_pretraining)
 folder = Path(sys.argv[1])
 for name in sys.argv[2:]:
     recipe = from_yaml(folder / f"{name}.yaml")
@@ -68,13 +75,23 @@ def free_port() -> int:
 
 @pytest.fixture
 def recipes(tiny, group_norm):
-    """SAMix with a Mixer that some batches leave out, and plain training without batch statistics."""
+    """SAMix with a Mixer that some batches leave out, plain training without batch statistics, SAMix-C."""
     two = replace(tiny().machine, devices=2)
     learned = replace(tiny().mixup, mixer_probability=0.7)
     plain = tiny("plain", encoder=group_norm, optimizer=Optimizer(lr=0.3), epochs=2)
     return {
         "samix": tiny(mixup=learned, machine=two, epochs=2),
         "plain": replace(plain, machine=two, data=replace(plain.data, view="none")),
+        "ssl": Pretraining(
+            data=tiny().data,
+            encoder=tiny().encoder,
+            machine=two,
+            epochs=2,
+            batch_size=6,
+            knn=5,
+            method=MoCoV2(queue=20, dim=8, hidden=16, momentum=0.9),
+            mixup=ClusterMixup(clusters=Clusters(count=3, min_size=2, refresh_every=2)),
+        ),
     }
 
 
