@@ -82,7 +82,7 @@ MISTAKES = {
     "pretrain ssl-demo --method.quue 5": "unknown field 'method.quue'. Did you mean 'method.queue'?",
     "pretrain ssl-demo --machine.accumulate 2": "parts of a batch do not see each other as negatives",
     "pretrain ssl-demo --augment smal": "unknown augment 'smal'. Did you mean 'small'?",
-    "pretrain ssl-demo --mixup samix-c --mixup.clusters.count 5000": "only 1200 training pictures",
+    "pretrain ssl-demo --mixup samix-c --mixup.clusters.count 5000": "only 1347 training pictures",
     "pretrain ssl-folder": "needs --data.root",
     "knn": "name a run folder",
     "linear": "name a run folder",

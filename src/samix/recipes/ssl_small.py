@@ -1,6 +1,6 @@
 """Pre-training on a CPU and on pictures of one's own.
 
-samix pretrain ssl-demo                        the embedded set, a minute or two
+samix pretrain ssl-demo                        embedded digits, a minute or two
 samix pretrain ssl-small/moco-v2+samix-i       CIFAR-10 without labels; ours: results/ssl_small.csv
 samix pretrain ssl-folder --data.root FOLDER   any folder of pictures, no labels needed
 """
@@ -61,7 +61,7 @@ def small_mixups(clusters: int) -> dict[str, InstanceMixup | MixUp | CutMix]:
 
 
 DEMO = Pretraining(
-    data=Data(name="synthetic", size=32, train_pictures=1200, test_pictures=1200),
+    data=Data(name="digits", size=16),
     encoder=Network(name="small-resnet", width=8),
     optimizer=Optimizer(lr=0.06, weight_decay=5e-4, mixer_lr=0.03),
     epochs=30,
@@ -91,7 +91,7 @@ FOLDER = Pretraining(
 )
 
 SSL_DEMO = PretrainingFamily(
-    "Pre-training on the embedded set, small ResNet of width 8, 30 epochs; a minute or two on a CPU.",
+    "Pre-training on the embedded digits, small ResNet of width 8, 30 epochs; a minute or two on a CPU.",
     small_methods(DEMO, queue=600, hidden=64),
     small_mixups(clusters=24),
     MEASURED,
