@@ -19,6 +19,8 @@ COLOURS = {
     "cutmix": "#e69f00",
     "automix": "#009e73",
     "samix": "#d55e00",
+    "samix-i": "#d55e00",
+    "samix-c": "#8b2e7f",
 }
 SPARE = ("#cc79a7", "#56b4e9", "#8c6bb1", "#7f5539", "#000000")
 MARKERS = {"plain": "o", "mixup": "s", "cutmix": "^", "automix": "D", "samix": "o"}
@@ -59,7 +61,7 @@ def look(mixup: str, method: str) -> dict[str, Any]:
     """How a line is drawn: variants of a policy share its colour and differ in their dashes."""
     dashes = "-" if method == mixup else "--" if method == f"{mixup} + clean" else ":"
     # The method that the report is about lies on top.
-    return {"color": colour(mixup), "linestyle": dashes, "zorder": 4 if mixup == "samix" else 3}
+    return {"color": colour(mixup), "linestyle": dashes, "zorder": 4 if mixup.startswith("samix") else 3}
 
 
 def panels(count: int, width: float = 9.6, height: float = 3.4) -> tuple[Figure, Sequence[Axes]]:
