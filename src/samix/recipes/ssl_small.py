@@ -45,7 +45,10 @@ def small_methods(base: Pretraining, queue: int, hidden: int) -> dict[str, Pretr
         "simsiam": SimSiamConfig(dim=hidden, hidden=hidden // 4),
         "swav": SwAVConfig(hidden=hidden, dim=64, prototypes=100, freeze=0.02),
     }
-    return {name: replace(base, method=config) for name, config in configs.items()}
+    recipes = {name: replace(base, method=config) for name, config in configs.items()}
+    # Codes are soft and change slowly: SwAV learns little at the others' learning rate.
+    swav = replace(recipes["swav"], optimizer=replace(base.optimizer, lr=0.4))
+    return recipes | {"swav": swav}
 
 
 def small_mixups(clusters: int) -> dict[str, InstanceMixup | MixUp | CutMix]:
