@@ -25,6 +25,14 @@ WORDS = {
     "cutmix": "pastes a box of one picture into another",
     "automix": "learns masks from the features of both pictures",
     "samix": "learns, while the classifier trains, which pixels to take from which picture",
+    "samix-i": "learns which pixels to take from which picture, so that both can be told from all others",
+    "samix-c": "learns the same, so that the clusters of both can be told from all others",
+}
+LEGENDS = {
+    "top1": "top-1: median over the last 10 tested epochs. ECE: how far confidence and accuracy lie apart, "
+    "lower is better.",
+    "knn": "Of the online encoder after training: weighted nearest neighbours, an exact linear probe, and "
+    "how well its clusters agree with the labels.",
 }
 
 STYLE = """
@@ -94,8 +102,7 @@ def family_section(name: str, groups: Sequence[Group]) -> str:
         f"<section><h2>{escape(name or 'runs')}</h2>",
         f"<p>{introduction(groups)} {verdict(lines)}</p>",
         f'<div class="wide">{html_table(lines)}</div>',
-        '<p class="soft">top-1: median over the last 10 tested epochs. ECE: how far confidence and accuracy '
-        "lie apart, lower is better. Over several seeds: mean ± standard deviation.</p>",
+        f'<p class="soft">{LEGENDS[groups[0].accuracy]} Over several seeds: mean ± standard deviation.</p>',
         curves_part(groups, lines),
         samples_part(groups),
         attention_part(groups),
