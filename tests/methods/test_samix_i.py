@@ -302,3 +302,17 @@ def test_value_defaults():
     settings = InstanceMixup()
     assert (settings.eta, settings.local, settings.alpha) == (0.5, 1.0, 2.0)
     assert (settings.mixer.dropout, settings.adjust_margin) == (0.1, 0.1)
+
+
+def test_value_terms_choose_partners_and_lam(samix_i, two_views, monkeypatch):
+    model, (x, index) = samix_i("moco-v2", Terms(reversed_pairs=True, dominant=True)), two_views(6)
+    seen, mix = [], model.mix
+
+    def keep(x, z, pairing, progress):
+        seen.append(pairing)
+        return mix(x, z, pairing, progress)
+
+    monkeypatch.setattr(model, "mix", keep)
+    losses = model(x, index)
+    assert seen[0].index.tolist() == [5, 4, 3, 2, 1, 0]
+    assert (losses.lam >= 0.5).all() and losses.lam.unique().numel() > 1

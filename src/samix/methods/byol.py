@@ -6,8 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from samix.losses.cosine import byol_per_sample
-from samix.methods.moco import check_momentum
-from samix.methods.selfsup import Branch, Observed, SelfSupervised
+from samix.methods.selfsup import Branch, Observed, SelfSupervised, check_momentum
 from samix.nn.encoder import Encoder
 from samix.nn.heads import mlp
 from samix.nn.momentum import momentum_copy, momentum_update

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from samix.methods.base import Losses
-from samix.methods.selfsup import SelfSupervised, Views, views_of
+from samix.methods.selfsup import Around, SelfSupervised, Views, views_of
 from samix.mixups.mixed import Mixed
 from samix.mixups.mixup import MixUp
 from samix.pairing import Pairing, draw_derangement
@@ -33,15 +33,15 @@ def draw_noise(
     return Pairing(lam.to(device), draw_derangement(batch, generator).to(device))
 
 
-class DACL(nn.Module):
+class DACL(Around):
     """The method's own loss on views x' = lam x + (1 - lam) x~; lam weighs nothing else.
 
     Each view has its own lam and its own partners. Targets and keys come from the noisy views too.
     """
 
     def __init__(self, method: SelfSupervised, config: DACLConfig | None = None) -> None:
-        super().__init__()
-        self.method, self.config = method, config or DACLConfig()
+        super().__init__(method)
+        self.config = config or DACLConfig()
 
     def forward(self, x: Views, index: Index, progress: float = 0.0) -> Losses:
         """The method's loss on two noisy views; the lam reported is the first view's."""
@@ -53,14 +53,6 @@ class DACL(nn.Module):
         """One view, every image with a little of another one."""
         return MixUp()(view, draw_noise(len(view), self.config.alpha, device=view.device))
 
-    def after_step(self, progress: float) -> None:
-        """The method's own."""
-        self.method.after_step(progress)
-
     def picture(self, x: Images, y: Tensor, pairing: Pairing) -> Mixed | None:
         """The noisy images; a lam below alpha does not occur and is raised to it."""
         return MixUp()(x, pairing._replace(lam=pairing.lam.clamp(min=self.config.alpha)))
-
-    def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
-        """The method's parameters; noise has none."""
-        return self.method.parameter_groups()

@@ -11,7 +11,7 @@ from torch.nn import functional as F
 from samix.attention import class_attention
 from samix.mixups.base import Hints
 from samix.pixels import to_pixels
-from samix.typing import Images, Maps, Saliency, Stats
+from samix.typing import Images, Maps, Saliency, Scalar, Stats
 
 
 class Supplier(NamedTuple):
@@ -86,9 +86,14 @@ def input_saliency(network: nn.Module, x: Images, y: Tensor) -> Saliency:
 
     Only the gradient with respect to the images is computed, and batch norm's statistics stay untouched.
     """
+    return saliency_of(network, x, lambda seen: F.cross_entropy(network(seen).float(), y, reduction="sum"))
+
+
+def saliency_of(network: nn.Module, x: Images, loss: Callable[[Images], Scalar]) -> Saliency:
+    """sqrt(mean over channels of (d loss / d x)^2), the network frozen."""
     with frozen(network), torch.enable_grad():
         images = x.detach().requires_grad_()
-        F.cross_entropy(network(images).float(), y, reduction="sum").backward()  # reaches the images alone
+        loss(images).backward()  # reaches the images alone
     assert images.grad is not None
     return images.grad.float().square().mean(dim=1).sqrt()
 

@@ -7,15 +7,13 @@ from dataclasses import dataclass
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from samix.losses.info_nce import Negatives, info_nce_per_sample
 from samix.methods.base import Losses
-from samix.methods.selfsup import Observed, SelfSupervised, Views, views_of
-from samix.mixups.mixed import Mixed
-from samix.pairing import Pairing
-from samix.typing import Embeddings, Images, Index, PerSample, RandomSource, Scalar
+from samix.methods.selfsup import Around, Observed, SelfSupervised, Views, views_of
+from samix.typing import Embeddings, Index, PerSample, RandomSource, Scalar
 
 Synthetic = Float[Tensor, "B S D"]
 
@@ -84,17 +82,17 @@ def harder_nce_per_sample(
     return torch.logaddexp(info_nce_per_sample(query, key, negatives, tau), (gap / tau).logsumexp(dim=1))
 
 
-class MoCHi(nn.Module):
+class MoCHi(Around):
     """MoCo whose queue is joined by negatives that are made for every query anew and never kept."""
 
     def __init__(self, method: SelfSupervised, config: MoCHiConfig | None = None) -> None:
-        super().__init__()
+        super().__init__(method)
         if method.queue is None:
             raise ValueError(
                 f"MoCHi mixes the negatives of a queue, and {type(method).__name__} has none. "
                 "Choose MoCo v1 or v2 as --method."
             )
-        self.method, self.config = method, config or MoCHiConfig()
+        self.config = config or MoCHiConfig()
 
     def forward(self, x: Views, index: Index, progress: float = 0.0) -> Losses:
         """MoCo's loss, after the warm-up with synthetic negatives; only clean keys enter the queue."""
@@ -111,15 +109,3 @@ class MoCHi(nn.Module):
         assert seen.negatives is not None
         made = hard_negatives(query, seen.negatives, hardest=c.hardest, pairs=c.pairs, queries=c.queries)
         return harder_nce_per_sample(query, key, seen.negatives, made, self.method.tau).mean()
-
-    def after_step(self, progress: float) -> None:
-        """The method's own."""
-        self.method.after_step(progress)
-
-    def picture(self, x: Images, y: Tensor, pairing: Pairing) -> Mixed | None:
-        """No images are mixed."""
-        return None
-
-    def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
-        """The method's parameters."""
-        return self.method.parameter_groups()

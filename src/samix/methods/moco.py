@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from samix.distributed import gather_constant, own_places, shared_permutation, world
 from samix.losses.in_batch import in_batch_nce_per_sample
 from samix.losses.info_nce import info_nce_per_sample
-from samix.methods.selfsup import Branch, Observed, SelfSupervised
+from samix.methods.selfsup import Branch, Observed, SelfSupervised, check_momentum, check_tau
 from samix.nn.encoder import Encoder
 from samix.nn.heads import mlp
 from samix.nn.momentum import momentum_copy, momentum_update
@@ -112,15 +112,3 @@ class MoCo(SelfSupervised):
         """The momentum branch follows, SAMix Eq. (14)."""
         assert self.momentum is not None
         momentum_update(self.momentum, self.branch, self.config.momentum)
-
-
-def check_tau(tau: float) -> None:
-    """Refuses a temperature that is not positive."""
-    if tau <= 0:
-        raise ValueError(f"method.tau must be positive, got {tau}.")
-
-
-def check_momentum(momentum: float) -> None:
-    """Refuses a momentum outside [0, 1]."""
-    if not 0 <= momentum <= 1:
-        raise ValueError(f"method.momentum must lie in [0, 1], got {momentum}.")

@@ -118,7 +118,7 @@ class LearnedMixing(nn.Module):
     @property
     def read_encoder(self) -> Encoder:
         """The frozen encoder whose maps the Mixer reads."""
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} must define read_encoder.")
 
     def maps(self, x: Images) -> Maps:
         """The maps of clean images that the Mixer reads."""

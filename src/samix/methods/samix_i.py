@@ -77,22 +77,19 @@ class SAMixI(LearnedMixing):
         """Both objectives of Eq. (5) for two views of a batch."""
         s, method, terms = self.settings, self.method, self.terms
         method.begin(progress)
-        first, second = views_of(x, index)
+        views = first, second = views_of(x, index)
         seen = method.observe(first, second, predicting=terms.base > 0)
         with torch.no_grad():
             z = self.maps(first)  # [B, C, h, w]
 
         # The encoder learns from fixed masks, Eq. (12); symmetric methods have both views mixed.
-        pairing = s.draw(len(index), x.device)
+        pairing = terms.paired(s.draw(len(index), x.device))
         mixed = [self.mix(first, z, pairing, progress)]
-        if min(terms.views, len(seen.targets)) == 2:
+        if len(terms.mixed_views(views, seen)) == 2:
             with torch.no_grad():
                 mixed.append(self.mix(second, self.maps(second), pairing, progress))
         outputs = [method.predict(each.x) for each in mixed]
-        targets = method.same_view_targets(first, second, seen) if terms.same_view else seen.targets
-        encoder = terms.mixed * method.mixed_loss(outputs, mixed, targets, seen, shared=terms.shared)
-        if terms.base:
-            encoder = encoder + terms.base * method.loss(seen)
+        encoder = terms.loss(method, views, seen, outputs, mixed)
 
         # The Mixer learns through the frozen branch, Eq. (13).
         losses = Losses(encoder, lam=pairing.lam)

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from samix.distributed import gather_constant, own_places, shared_permutation, world
@@ -29,7 +29,7 @@ from samix.losses.parents import over_parents
 from samix.methods.base import Losses
 from samix.methods.moco import MoCo
 from samix.methods.mocov3 import MoCoV3
-from samix.methods.selfsup import Observed, SelfSupervised, Views, views_of
+from samix.methods.selfsup import Around, Observed, SelfSupervised, Views, views_of
 from samix.mixups.base import mean_of
 from samix.mixups.mixed import Mixed, Parents, blend
 from samix.mixups.mixup import constant_mask
@@ -96,17 +96,17 @@ def shared_content(lam: PerSample, other: PerSample) -> PerSample:
     return torch.minimum(lam, 1 - other) + torch.minimum(1 - lam, other)
 
 
-class SDMP(nn.Module):
+class SDMP(Around):
     """A contrast of clean with clean, mixed with clean, and mixed with mixed images."""
 
     def __init__(self, method: SelfSupervised, config: SDMPConfig | None = None) -> None:
-        super().__init__()
+        super().__init__(method)
         if not isinstance(method, MoCo | MoCoV3):
             raise ValueError(
                 f"SDMP needs negatives and a momentum branch for keys of mixed images, which "
                 f"{type(method).__name__} does not have. Choose MoCo v1, v2 or v3 as --method."
             )
-        self.method, self.config = method, config or SDMPConfig()
+        self.config = config or SDMPConfig()
 
     def forward(self, x: Views, index: Index, progress: float = 0.0) -> Losses:
         """The three terms for two views, which change places with probability 1/2."""
@@ -153,19 +153,11 @@ class SDMP(nn.Module):
             return 2 * tau * in_batch_nce_per_sample(query, keys, positive, tau)
         return info_nce_per_sample(query, keys[positive], negatives, tau)
 
-    def after_step(self, progress: float) -> None:
-        """The method's own."""
-        self.method.after_step(progress)
-
     def picture(self, x: Images, y: Tensor, pairing: Pairing) -> Mixed | None:
         """The images as the first of the policies mixes them."""
         lam = pairing.lam.clamp(self.config.margin, 1 - self.config.margin).expand(len(x))
         mixed, mask = mix_with(x, x[pairing.index], lam, self.config.policies[0])
         return Mixed(mixed, mask, Pairing(mean_of(mask), pairing.index))
-
-    def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
-        """The method's parameters; mixing has none."""
-        return self.method.parameter_groups()
 
 
 def both(share: PerSample) -> Tensor:

@@ -1,17 +1,18 @@
 """A hand-made policy inside a self-supervised method: clean plus mixed contrast across views, Eq. (4)."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from samix.methods.base import Losses
-from samix.methods.hints import Supplier, frozen, still
-from samix.methods.selfsup import Observed, SelfSupervised, Views, views_of
+from samix.methods.hints import Supplier, saliency_of, still
+from samix.methods.selfsup import Around, Observed, SelfSupervised, Views, views_of
 from samix.mixups.base import Hints, Mixup
 from samix.mixups.mixed import Mixed
 from samix.pairing import Pairing
-from samix.typing import Images, Index, Maps, Saliency, Stats
+from samix.typing import Images, Index, Maps, Saliency, Scalar, Stats
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,11 +42,37 @@ class Terms:
         if self.views not in (1, 2):
             raise ValueError(f"terms.views must be 1 or 2, got {self.views}.")
 
+    def paired(self, pairing: Pairing) -> Pairing:
+        """The pairing with the partners and the lam that the terms ask for."""
+        lam, index = pairing
+        if self.reversed_pairs:
+            pairing = pairing._replace(index=torch.arange(len(index), device=index.device).flip(0))
+        if self.dominant:
+            pairing = pairing._replace(lam=torch.maximum(lam, 1 - lam))
+        return pairing
+
+    def mixed_views(self, views: tuple[Images, Images], seen: Observed) -> tuple[Images, ...]:
+        """The views that are mixed: never more than the method has directions."""
+        return views[: min(self.views, len(seen.targets))]
+
+    def loss(
+        self,
+        method: SelfSupervised,
+        views: tuple[Images, Images],
+        seen: Observed,
+        outputs: Sequence[Tensor],
+        mixed: Sequence[Mixed],
+    ) -> Scalar:
+        """base L(clean) + mixed L(mixed)."""
+        targets = method.same_view_targets(*views, seen) if self.same_view else seen.targets
+        loss = self.mixed * method.mixed_loss(outputs, mixed, targets, seen, shared=self.shared)
+        return loss + self.base * method.loss(seen) if self.base else loss
+
 
 LABELLED = {"teacher": "a classifier as teacher", "labels": "labels"}
 
 
-class SelfMixing(nn.Module):
+class SelfMixing(Around):
     """`policy` decides how views are mixed, `method` what is learned from them, `terms` in which shares."""
 
     def __init__(
@@ -55,18 +82,13 @@ class SelfMixing(nn.Module):
         terms: Terms | None = None,
         stats: Stats | None = None,
     ) -> None:
-        super().__init__()
-        self.method, self.policy, self.stats = method, policy, stats
+        super().__init__(method)
+        self.policy, self.stats = policy, stats
         self.terms = terms or Terms()
 
     def draw(self, batch: int, device: torch.device) -> Pairing:
         """Who is mixed with whom and how much, the same in both views."""
-        pairing = self.policy.draw(batch, device=device)
-        if self.terms.reversed_pairs:
-            pairing = pairing._replace(index=torch.arange(batch, device=device).flip(0))
-        if self.terms.dominant:
-            pairing = pairing._replace(lam=torch.maximum(pairing.lam, 1 - pairing.lam))
-        return pairing
+        return self.terms.paired(self.policy.draw(batch, device=device))
 
     def forward(self, x: Views, index: Index, progress: float = 0.0) -> Losses:
         """The method's loss on clean views and on one draw of the policy."""
@@ -75,11 +97,8 @@ class SelfMixing(nn.Module):
         views = views_of(x, index)
         seen = method.observe(*views, predicting=terms.base > 0)
         pairing = self.draw(len(index), x.device)
-        outputs, mixed = self.mix_views(views[: self.views_of(seen)], pairing, seen, index)
-        targets = method.same_view_targets(*views, seen) if terms.same_view else seen.targets
-        loss = terms.mixed * method.mixed_loss(outputs, mixed, targets, seen, shared=terms.shared)
-        if terms.base:
-            loss = loss + terms.base * method.loss(seen)
+        outputs, mixed = self.mix_views(terms.mixed_views(views, seen), pairing, seen, index)
+        loss = terms.loss(method, views, seen, outputs, mixed)
         losses = self.finish(Losses(loss, lam=mixed[0].pairing.lam), seen, views[1], index)
         method.remember(seen)
         return losses
@@ -87,10 +106,6 @@ class SelfMixing(nn.Module):
     def finish(self, losses: Losses, seen: Observed, second: Images, index: Index) -> Losses:
         """What else a step does once its losses are known."""
         return losses
-
-    def views_of(self, seen: Observed) -> int:
-        """How many views are mixed: never more than the method has directions."""
-        return min(self.terms.views, len(seen.targets))
 
     def mix_views(
         self, views: tuple[Images, ...], pairing: Pairing, seen: Observed, index: Index
@@ -130,12 +145,10 @@ class SelfMixing(nn.Module):
 
     def saliency(self, view: Images, target: Tensor, seen: Observed) -> Saliency:
         """sqrt(mean over channels of (d contrast / d x)^2), the method in eval mode."""
-        own = torch.arange(len(view), device=view.device)
-        with frozen(self.method), torch.enable_grad():
-            images = view.detach().requires_grad_()
-            self.method.contrast(self.method.predict(images), target.detach(), own, seen).sum().backward()
-        assert images.grad is not None
-        return images.grad.float().square().mean(dim=1).sqrt()
+        method, own = self.method, torch.arange(len(view), device=view.device)
+        return saliency_of(
+            method, view, lambda x: method.contrast(method.predict(x), target.detach(), own, seen).sum()
+        )
 
     @torch.no_grad()
     def picture(self, x: Images, y: Tensor, pairing: Pairing) -> Mixed | None:
@@ -144,11 +157,3 @@ class SelfMixing(nn.Module):
         if {"saliency", "teacher", "labels"} & set(needs):
             return None
         return self.policy.picture(x, pairing, self.supplier(needs, x, y))
-
-    def after_step(self, progress: float) -> None:
-        """The method's own."""
-        self.method.after_step(progress)
-
-    def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
-        """The method's parameters; a hand-made policy has none."""
-        return self.method.parameter_groups()

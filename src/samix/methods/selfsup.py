@@ -20,7 +20,7 @@ from samix.mixups.mixed import Mixed
 from samix.nn.encoder import Encoder
 from samix.nn.queue import Queue
 from samix.pairing import Pairing
-from samix.typing import Embeddings, Images, Index, Maps, PerSample, Scalar
+from samix.typing import Embeddings, Images, Index, PerSample, Scalar
 
 Views: TypeAlias = Float[Tensor, "V 3 H W"]
 """All first views of a batch, then all second views: V = 2 B."""
@@ -32,10 +32,6 @@ class Branch(nn.Module):
     def __init__(self, encoder: Encoder, projector: nn.Module) -> None:
         super().__init__()
         self.encoder, self.projector = encoder, projector
-
-    def maps(self, x: Images) -> Maps:
-        """The layer-l maps that a Mixer reads."""
-        return self.encoder.maps(x)
 
     def forward(self, x: Images) -> Embeddings:
         return self.projector(self.encoder(x))
@@ -74,15 +70,15 @@ class SelfSupervised(nn.Module):
 
     def predict(self, x: Images) -> Tensor:
         """Online outputs of clean or mixed images, with gradients."""
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} must define predict(x).")
 
     def observe(self, first: Images, second: Images, *, predicting: bool = True) -> Observed:
         """Predictions and targets of two clean views; where only mixed images predict, the targets alone."""
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} must define observe(first, second).")
 
     def contrast(self, prediction: Tensor, target: Tensor, positive: Index, seen: Observed) -> PerSample:
         """The loss of prediction i whose positive is row positive[i] of the target."""
-        raise NotImplementedError
+        raise TypeError(f"{type(self).__name__} must define contrast(prediction, target, positive, seen).")
 
     def shared_contrast(
         self, prediction: Tensor, target: Tensor, positive: Index, seen: Observed
@@ -158,6 +154,28 @@ class SelfSupervised(nn.Module):
         return {"encoder": [p for p in self.parameters() if p.requires_grad]}
 
 
+class Around(nn.Module):
+    """What wraps a method and changes its losses, but neither its parameters nor its state."""
+
+    method: SelfSupervised
+
+    def __init__(self, method: SelfSupervised) -> None:
+        super().__init__()
+        self.method = method
+
+    def picture(self, x: Images, y: Tensor, pairing: Pairing) -> Mixed | None:
+        """What would be mixed, to look at; None where no images are mixed."""
+        return None
+
+    def after_step(self, progress: float) -> None:
+        """The method's own."""
+        self.method.after_step(progress)
+
+    def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
+        """The method's own."""
+        return self.method.parameter_groups()
+
+
 class Online(nn.Module):
     """A method's `predict` as a network, whose layers hooks can find; the encoder's come first."""
 
@@ -178,3 +196,15 @@ def views_of(x: Views, index: Index) -> tuple[Images, Images]:
         )
     first, second = x.chunk(2)
     return first, second
+
+
+def check_tau(tau: float) -> None:
+    """Refuses a temperature that is not positive."""
+    if tau <= 0:
+        raise ValueError(f"method.tau must be positive, got {tau}.")
+
+
+def check_momentum(momentum: float) -> None:
+    """Refuses a momentum outside [0, 1]."""
+    if not 0 <= momentum <= 1:
+        raise ValueError(f"method.momentum must lie in [0, 1], got {momentum}.")

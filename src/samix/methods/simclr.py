@@ -8,8 +8,7 @@ from torch.nn import functional as F
 
 from samix.distributed import gather, own_places
 from samix.losses.in_batch import in_batch_nce_per_sample, nt_xent_per_sample
-from samix.methods.moco import check_tau
-from samix.methods.selfsup import Branch, Observed, SelfSupervised
+from samix.methods.selfsup import Branch, Observed, SelfSupervised, check_tau
 from samix.nn.encoder import Encoder
 from samix.nn.heads import mlp
 from samix.typing import Embeddings, Images, Index, PerSample

@@ -8,8 +8,7 @@ from torch.nn import functional as F
 
 from samix.distributed import gather_constant, own_places
 from samix.losses.swapped import sinkhorn_codes, swapped_per_sample
-from samix.methods.moco import check_tau
-from samix.methods.selfsup import Branch, Observed, SelfSupervised
+from samix.methods.selfsup import Branch, Observed, SelfSupervised, check_tau
 from samix.nn.encoder import Encoder
 from samix.nn.heads import mlp
 from samix.nn.queue import Queue
