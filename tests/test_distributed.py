@@ -30,9 +30,12 @@ from samix.methods.moco import MoCoV2
 from samix.methods.mocov3 import MoCoV3Config
 from samix.methods.pseudo import Clusters
 from samix.methods.samix_c import ClusterMixup, SAMixC
+from samix.methods.self_mixing import SelfMixing
 from samix.methods.simclr import SimCLRConfig
 from samix.methods.swav import SwAVConfig
+from samix.mixups import CutMix, MixUp, PuzzleMix, Switch
 from samix.nn.encoder import Encoder
+from samix.typing import Stats
 
 PICTURES = 8
 
@@ -69,12 +72,20 @@ def plain(config):
     return lambda: without_batch_statistics(config.build(encoder(nn.GroupNorm(2, 6)), 6))
 
 
+def drawn_apart():
+    # The processes draw different policies, of which only PuzzleMix asks for saliency: a common work.
+    policy = Switch(policies=(MixUp(), PuzzleMix(max_exponent=1, transport=False), CutMix()))
+    stats = Stats((0.5,) * 3, (0.25,) * 3)
+    return SelfMixing(plain(SimCLRConfig(dim=5, hidden=7))(), policy, stats=stats)
+
+
 MODELS = {
     "moco-v2": moco,
     "simclr": plain(SimCLRConfig(dim=5, hidden=7)),
     "moco-v3": plain(MoCoV3Config(dim=5, hidden=7, momentum=0.9)),
     "swav": plain(SwAVConfig(dim=5, hidden=7, prototypes=6, freeze=0.0, stored=8, store_from=0.0)),
     "samix-c": samix_c,
+    "simclr+switch": drawn_apart,
 }
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from samix.distributed import world
 from samix.methods.base import Losses
 from samix.methods.hints import Supplier, saliency_of, still
 from samix.methods.selfsup import Around, Observed, SelfSupervised, Views, views_of
@@ -123,7 +124,8 @@ class SelfMixing(Around):
 
     def hints(self, view: Images, target: Tensor, pairing: Pairing, seen: Observed, index: Index) -> Hints:
         """What the policy asks for. Without labels, what is salient is what the contrast depends on."""
-        needs = self.policy.needed(pairing)
+        # Saliency may gather over processes, each of which drew a policy of its own: all compute it or none.
+        needs = self.policy.needed(pairing) if world() == 1 else self.policy.needs
         for name in {"teacher", "labels"} & set(needs):
             raise ValueError(
                 f"{type(self.policy).__name__} needs {LABELLED[name]}, which self-supervised training does "

@@ -109,8 +109,8 @@ def print_table(runs: Iterable[Run], console: Console) -> None:
     """The comparison in the terminal, the best numbers of each family bold."""
     lines = compare(runs)
     table = Table(show_edge=False, pad_edge=False, header_style="dim")
-    table.add_column("recipes")
-    table.add_column("method")
+    table.add_column("recipes", overflow="fold")
+    table.add_column("method", overflow="fold")
     table.add_column("seeds", justify="right")
     measures = measures_of(lines)
     for measure in measures:
