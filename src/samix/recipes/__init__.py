@@ -4,7 +4,7 @@ from samix.engine.config import Recipe
 from samix.engine.pretraining import Pretraining
 from samix.recipes.base import Family
 from samix.recipes.base import find_recipe as _find_recipe
-from samix.recipes.cifar10_small import CIFAR10_500, CIFAR10_SMALL
+from samix.recipes.cifar10_small import CIFAR10_LONG, CIFAR10_SMALL
 from samix.recipes.embedded import DEMO, DIGITS
 from samix.recipes.imagenet import IMAGENET_R18, IMAGENET_R50
 from samix.recipes.small_images import CIFAR100_R18, TINY_R18
@@ -17,7 +17,7 @@ RECIPES: dict[str, Family] = {
     "demo": DEMO,
     "digits": DIGITS,
     "cifar10-small": CIFAR10_SMALL,
-    "cifar10-500": CIFAR10_500,
+    "cifar10-long": CIFAR10_LONG,
     "cifar100-r18": CIFAR100_R18,
     "tiny-r18": TINY_R18,
     "imagenet-r18": IMAGENET_R18,
