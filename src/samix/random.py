@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
+from jaxtyping import Float
+from torch import Tensor
 
 
 def fold(seed: int, *keys: int | str) -> int:
@@ -19,3 +21,8 @@ def seeded(seed: int) -> Iterator[None]:
     with torch.random.fork_rng(devices=[]):
         torch.random.default_generator.manual_seed(seed)
         yield
+
+
+def uniform(shape: tuple[int, ...], low: float, high: float) -> Float[Tensor, "..."]:
+    """Numbers between low and high."""
+    return torch.empty(shape).uniform_(low, high)
