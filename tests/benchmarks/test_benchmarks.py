@@ -6,6 +6,11 @@ import sys
 from pathlib import Path
 
 import pytest
+import torch
+from torch import nn
+
+from samix.methods.samix import LearnedMixup, SAMix
+from samix.nn.mixer import MixerConfig
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))  # as for a script, so that they find what they share
@@ -113,3 +118,34 @@ def test_steptime_compares_attentive_policies_with_their_own_network(steptime):
     for name in steptime.ROWS:
         theirs, own = steptime.ROWS[steptime.baseline(name)], steptime.ROWS[name]
         assert theirs.encoder == own.encoder
+
+
+def test_mask_worth_compares_masks_for_the_same_pairs():
+    mask_worth = load("mask_worth")
+    torch.manual_seed(0)
+    network = nn.Sequential(
+        nn.Conv2d(3, 8, 3, stride=2, padding=1),
+        nn.ReLU(),
+        nn.AdaptiveAvgPool2d(2),
+        nn.Flatten(),
+        nn.Linear(32, 3),
+    )
+    model = SAMix.wrap(network, "1", 3, LearnedMixup(mixer=MixerConfig(init_std=0.5)), size=16)
+    x, y = torch.randn(20, 3, 16, 16), torch.arange(20) % 3
+    weights = {name: value.clone() for name, value in network.state_dict().items()}
+    rows = {row.masks: row for row in mask_worth.measure(model, x, y, batch=8, batches=3, seed=0)}
+    assert list(rows) == ["learned", "adjusted", "swapped", "constant", "searched"]
+    assert rows["learned"].gap > 0.02 > rows["searched"].gap
+    assert max(rows[name].gap for name in ("adjusted", "swapped", "constant")) < 1e-4
+    assert rows["constant"].deviation < 1e-6 < 0.01 < rows["searched"].deviation
+    assert rows["searched"].local + 0.5 * rows["searched"].globally < (
+        rows["constant"].local + 0.5 * rows["constant"].globally
+    )
+    assert all(torch.equal(value, weights[name]) for name, value in network.state_dict().items())
+    assert mask_worth.measure(model, x, y, batch=8, batches=3, seed=0) == list(rows.values())
+
+
+def test_mask_worth_refuses_a_run_without_masks(tmp_path):
+    (tmp_path / "config.yaml").write_text("data:\n  name: digits\n")
+    with pytest.raises(SystemExit, match="not a supervised run with a checkpoint"):
+        load("mask_worth").main([str(tmp_path)])
