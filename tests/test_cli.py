@@ -107,6 +107,7 @@ MISTAKES = {
     "train demo --mixup.eta 2": "mixup.eta must lie in [0, 1], got 2.0",
     "train demo --mixup.mixer.gamma 2": "mixer.gamma must lie in [0, 1], got 2.0",
     "train demo --machine.precision bf16": "unknown machine.precision 'bf16'.",
+    "train demo --machine.tracker tensorbord": "unknown machine.tracker 'tensorbord'. Did you mean",
     "train demo --machine.devices 0": "machine.devices must be at least 1",
     "train demo --data.name cifar": "unknown dataset 'cifar'. Did you mean 'cifar10'?",
     "train demo --data.name folder": "needs --data.root",

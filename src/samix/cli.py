@@ -52,7 +52,7 @@ def run(words: list[str]) -> int:
         if words[0] not in COMMANDS:
             raise ValueError(f"unknown command {suggest(words[0], COMMANDS)}")
         importlib.import_module(f"samix.commands.{words[0]}").run(words[1:])
-    except (ValueError, OSError, ArithmeticError, RuntimeError) as error:
+    except (ValueError, OSError, ArithmeticError, RuntimeError, ImportError) as error:
         if os.environ.get("SAMIX_DEBUG"):
             raise
         print(f"samix: {error}\n(SAMIX_DEBUG=1 shows where.)", file=sys.stderr)

@@ -110,6 +110,7 @@ class Optimizer:
 
 
 PRECISIONS = ("32-true", "bf16-mixed", "16-mixed")
+TRACKERS = ("none", "tensorboard", "wandb")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,10 +135,14 @@ class Machine:
     """torch.compile the encoder; pays off in long runs."""
     accumulate: int = 1
     """Split each batch into so many parts, to save memory; batch-norm then sees the parts."""
+    tracker: str = "none"
+    """tensorboard or wandb (W&B) also show each epoch's row; none leaves it at metrics.csv."""
 
     def __post_init__(self) -> None:
         if self.precision not in PRECISIONS:
             raise ValueError(f"unknown machine.precision {suggest(self.precision, PRECISIONS)}")
+        if self.tracker not in TRACKERS:
+            raise ValueError(f"unknown machine.tracker {suggest(self.tracker, TRACKERS)}")
         for name in ("devices", "nodes", "accumulate"):
             if getattr(self, name) < 1:
                 raise ValueError(f"machine.{name} must be at least 1, got {getattr(self, name)}.")

@@ -29,6 +29,7 @@ from samix.engine.resume import resume, snapshot
 from samix.engine.samples import measure_following, write_retention, write_samples
 from samix.engine.tasks import task_of
 from samix.engine.testing import prepared
+from samix.engine.tracking import no_tracker, tracking
 from samix.methods.base import Losses, mean_losses
 from samix.nn.clusters import ClusterMemory
 from samix.nn.queue import Queue
@@ -97,9 +98,12 @@ def run(fabric: Fabric, recipe: Training, folder: Path, name: str, command: str,
     rows = read_metrics(folder, start // plan.steps_per_epoch)
     if start == plan.total and (finished := read_summary(folder)):
         return finished
-    watch = MixerWatch()
+    watch, tracker = MixerWatch(), tracking if fabric.is_global_zero else no_tracker
 
-    with Progress(recipe, plan.steps_per_epoch, quiet=quiet) as progress:
+    with (
+        tracker(recipe, folder, name, start // plan.steps_per_epoch) as track,
+        Progress(recipe, plan.steps_per_epoch, quiet=quiet) as progress,
+    ):
         for epoch in range(start // plan.steps_per_epoch, recipe.epochs):
             model.train()
             meter, began = Meter(), time.monotonic()
@@ -120,6 +124,7 @@ def run(fabric: Fabric, recipe: Training, folder: Path, name: str, command: str,
             rows.append(row)
             watch.see(row)
             progress.epoch(row)
+            track(row)
             if fabric.is_global_zero:
                 write_metrics(folder, rows)
                 if due(epoch + 1, recipe.save_every, recipe.epochs, last=1):
