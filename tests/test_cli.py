@@ -1,5 +1,8 @@
 """The command line as a person meets it: help, versions, and mistakes in one sentence."""
 
+import subprocess
+import sys
+
 import pytest
 
 from samix import __version__
@@ -148,3 +151,18 @@ def test_value_interrupting_is_not_an_error_of_the_program(call, monkeypatch):
     monkeypatch.setattr(recipes, "run", interrupt)
     code, _, err = call("recipes")
     assert code == 130 and "goes on from the last checkpoint" in err
+
+
+@pytest.mark.parametrize("line", ["--help", "train --help"])
+def test_value_a_reader_that_leaves_is_no_error(line):
+    words = [sys.executable, "-m", "samix", *line.split()]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        process.stdout.close()
+        assert process.stderr.read() == ""
+    assert process.returncode == 0
+
+
+def test_value_importing_samix_does_not_wait_for_timm():
+    code = "import sys, samix; print(sorted({'timm', 'torchvision', 'lightning_fabric'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

@@ -35,7 +35,13 @@ first steps:
 
 def main() -> None:
     """Entry point of the `samix` program."""
-    sys.exit(run(sys.argv[1:]))
+    try:
+        code = run(sys.argv[1:])
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader of `samix train --help | head` has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what Python flushes at exit
+        code = 0
+    sys.exit(code)
 
 
 def run(words: list[str]) -> int:
@@ -52,6 +58,8 @@ def run(words: list[str]) -> int:
         if words[0] not in COMMANDS:
             raise ValueError(f"unknown command {suggest(words[0], COMMANDS)}")
         importlib.import_module(f"samix.commands.{words[0]}").run(words[1:])
+    except BrokenPipeError:
+        raise
     except (ValueError, OSError, ArithmeticError, RuntimeError, ImportError) as error:
         if os.environ.get("SAMIX_DEBUG"):
             raise

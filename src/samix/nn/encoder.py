@@ -5,14 +5,15 @@ The pass stops right behind the named layer, so the Mixer's features never pay f
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-import timm
 import torch
 from torch import Tensor, nn
 
 from samix.errors import suggest
 from samix.hooks import find_layer, read_layer
+from samix.nn.from_timm import timm_network
 from samix.nn.resnet import WideResNet, small_resnet, with_cifar_stem
 from samix.nn.vit import moco_vit
 from samix.typing import Features, Images, Maps
@@ -79,26 +80,18 @@ class EncoderSpec:
     prefix_tokens: int = 0
 
 
-def _timm(name: str) -> Callable[..., nn.Module]:
-    def build(**options: Any) -> nn.Module:
-        return timm.create_model(name, num_classes=0, **options)
-
-    return build
-
-
 def _cifar(name: str) -> Callable[..., nn.Module]:
     def build(**options: Any) -> nn.Module:
-        return with_cifar_stem(timm.create_model(name, num_classes=0, **options))
+        return with_cifar_stem(timm_network(name, **options))
 
     return build
 
 
 def _small_vit(width: int = 16, size: int = 32) -> nn.Module:
     """Patches of 4 px, four blocks, 6 * width channels: the transformer for CPUs."""
-    return timm.create_model(
-        "vit_tiny_patch16_224",
-        img_size=size, patch_size=4, embed_dim=6 * width, depth=4, num_heads=3, num_classes=0,
-    )  # fmt: skip
+    return timm_network(
+        "vit_tiny_patch16_224", img_size=size, patch_size=4, embed_dim=6 * width, depth=4, num_heads=3
+    )
 
 
 ENCODERS: dict[str, EncoderSpec] = {
@@ -107,16 +100,18 @@ ENCODERS: dict[str, EncoderSpec] = {
     "resnet18-cifar": EncoderSpec(_cifar("resnet18")),
     "resnext50-cifar": EncoderSpec(_cifar("resnext50_32x4d")),
     "wrn-28-8": EncoderSpec(lambda: WideResNet(28, 8), layer="layer2"),
-    "resnet18": EncoderSpec(_timm("resnet18")),
-    "resnet34": EncoderSpec(_timm("resnet34")),
-    "resnet50": EncoderSpec(_timm("resnet50")),
-    "resnet101": EncoderSpec(_timm("resnet101")),
-    "resnext50": EncoderSpec(_timm("resnext50_32x4d")),
-    "resnext101": EncoderSpec(_timm("resnext101_32x4d")),
-    "deit-s": EncoderSpec(_timm("deit_small_patch16_224"), layer="blocks.5", prefix_tokens=1),
-    "vit-s": EncoderSpec(_timm("vit_small_patch16_224"), layer="blocks.5", prefix_tokens=1),
+    "resnet18": EncoderSpec(partial(timm_network, "resnet18")),
+    "resnet34": EncoderSpec(partial(timm_network, "resnet34")),
+    "resnet50": EncoderSpec(partial(timm_network, "resnet50")),
+    "resnet101": EncoderSpec(partial(timm_network, "resnet101")),
+    "resnext50": EncoderSpec(partial(timm_network, "resnext50_32x4d")),
+    "resnext101": EncoderSpec(partial(timm_network, "resnext101_32x4d")),
+    "deit-s": EncoderSpec(partial(timm_network, "deit_small_patch16_224"), layer="blocks.5", prefix_tokens=1),
+    "vit-s": EncoderSpec(partial(timm_network, "vit_small_patch16_224"), layer="blocks.5", prefix_tokens=1),
     "vit-s-moco": EncoderSpec(moco_vit, layer="blocks.5", prefix_tokens=1),
-    "swin-t": EncoderSpec(_timm("swin_tiny_patch4_window7_224"), layer="layers.2", channels_last=True),
+    "swin-t": EncoderSpec(
+        partial(timm_network, "swin_tiny_patch4_window7_224"), layer="layers.2", channels_last=True
+    ),
 }
 
 

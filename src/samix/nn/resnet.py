@@ -3,12 +3,11 @@
 from typing import Any
 
 import torch
-from timm.models.resnet import BasicBlock, ResNet
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 
-def with_cifar_stem(network: Any) -> ResNet:
+def with_cifar_stem(network: Any) -> nn.Module:
     """Replaces the 7x7 stride-2 stem and the max-pool by one 3x3 stride-1 convolution, for 32-64 px."""
     width = network.conv1.out_channels
     network.conv1 = nn.Conv2d(3, width, 3, padding=1, bias=False)
@@ -17,8 +16,10 @@ def with_cifar_stem(network: Any) -> ResNet:
     return network
 
 
-def small_resnet(width: int) -> ResNet:
+def small_resnet(width: int) -> nn.Module:
     """A ResNet with CIFAR stem and four stages of one basic block, width to 8 * width channels."""
+    from timm.models.resnet import BasicBlock, ResNet  # late, see from_timm
+
     channels = tuple(width * 2**stage for stage in range(4))
     network: Any = ResNet(BasicBlock, (1, 1, 1, 1), num_classes=0, channels=channels)  # type: ignore[arg-type]
     network.conv1 = nn.Conv2d(3, width, 3, padding=1, bias=False)

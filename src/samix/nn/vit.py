@@ -2,9 +2,10 @@
 
 from typing import Any
 
-import timm
 import torch
 from torch import Tensor, nn
+
+from samix.nn.from_timm import timm_network
 
 
 def moco_vit(name: str = "vit_small_patch16_224", heads: int = 12) -> nn.Module:
@@ -12,7 +13,7 @@ def moco_vit(name: str = "vit_small_patch16_224", heads: int = 12) -> nn.Module:
 
     A frozen patch projection keeps self-supervised training stable.
     """
-    network: Any = timm.create_model(name, num_classes=0, num_heads=heads)
+    network: Any = timm_network(name, num_heads=heads)
     grid, width = network.patch_embed.grid_size, network.embed_dim
     positions = sine_cosine_positions(grid[0], grid[1], width)
     with torch.no_grad():
