@@ -98,6 +98,12 @@ def test_error_corrupt_picture_is_named(folder, content):
         read_picture(bad)
 
 
+def test_error_a_picture_that_would_fill_the_memory_is_named(folder, monkeypatch):
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 20)
+    with pytest.raises(ValueError, match="cannot read the picture .*exceeds limit"):
+        read_folder(folder)
+
+
 @pytest.mark.parametrize("part", ["train", "val"])
 def test_error_empty_class_folder_is_named(folder, part):
     for picture in (folder / part / "dog").iterdir():

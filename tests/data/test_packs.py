@@ -11,7 +11,7 @@ import torch
 from PIL import Image
 
 from samix.data.datasets import Data, load_data
-from samix.data.packs import decode, find_root, read_pack
+from samix.data.packs import Packed, decode, find_root, read_pack
 
 SHARED = Path(os.environ.get("SAMIX_DATA", Path(__file__).resolve().parents[2].parent / "shared" / "data"))
 
@@ -55,6 +55,30 @@ def test_value_decode_converts_greyscale_alpha_and_palette():
     memory = io.BytesIO()
     Image.fromarray(grey).convert("P").save(memory, "PNG")
     assert torch.equal(decode(memory.getvalue()), expected)
+
+
+def test_value_decode_keeps_the_shades_of_16_bits():
+    grey = np.tile(np.arange(0, 160, 10, dtype=np.uint8), (16, 1))
+    deep = grey.astype(np.uint16) * 257
+    assert torch.equal(decode(encoded(deep, "PNG")), torch.from_numpy(grey).expand(3, 16, 16))
+
+
+def test_error_a_broken_pack_is_named(write_pack, tmp_path):
+    path = write_pack("some.npz")
+    content = path.read_bytes()
+    for broken in (content[: len(content) // 2], b"", b"text"):
+        path.write_bytes(broken)
+        with pytest.raises(ValueError, match=r"cannot read the pack .*some.npz.*Copy it again"):
+            read_pack(path)
+    np.savez(path, class_names=np.array(["a"]))
+    with pytest.raises(ValueError, match=r"cannot read the pack .*some.npz.*train_bytes"):
+        read_pack(path)
+
+
+def test_error_a_broken_picture_of_a_pack_has_its_number():
+    files = [encoded(flat(10)), b"no picture"]
+    with pytest.raises(ValueError, match="cannot read picture 1 of a pack"):
+        Packed(files).decoded()
 
 
 @pytest.mark.parametrize("words", [True, False])

@@ -19,6 +19,7 @@ from samix.methods.mixing import Mixing
 from samix.methods.samix import LearnedMixup, SAMix
 from samix.methods.supervised import Objective, Supervised
 from samix.mixups import MIXUPS
+from samix.nn.mixer import MixerConfig
 
 
 @pytest.mark.parametrize("name", POLICIES)
@@ -55,6 +56,15 @@ def test_value_width_and_drop_path_reach_the_network():
 
 
 @pytest.mark.parametrize(
+    ("name", "side"), [("deit-s", 4), ("vit-s-moco", 4), ("swin-t", 4), ("small-vit", 16)]
+)
+def test_value_transformers_are_built_for_the_size_of_the_pictures(name, side):
+    with torch.device("meta"):
+        encoder = Network(name=name).build(64)
+        assert encoder.maps(torch.empty(2, 3, 64, 64)).shape[-2:] == (side, side)
+
+
+@pytest.mark.parametrize(
     ("make", "words"),
     [
         (lambda: Network(name="resnet-18"), r"unknown encoder 'resnet-18'. Did you mean 'resnet18'\?"),
@@ -76,6 +86,26 @@ def test_value_width_and_drop_path_reach_the_network():
         (lambda: LearnedMixup(eta=2.0), r"mixup.eta must lie in \[0, 1\], got 2.0"),
         (lambda: LearnedMixup(alpha=0.0), "mixup.alpha must be positive"),
         (lambda: Objective(smoothing=1.0), r"objective.smoothing must lie in \[0, 1\)"),
+        (lambda: Network(drop_path=0.1), "small-resnet has no stochastic depth.*resnet18-cifar"),
+        (lambda: Network(name="deit-s").build(40), "deit-s takes .* a side of 16 n pixels, got data.size 40"),
+        (lambda: Optimizer(lr=float("nan")), "optimizer.lr must be positive, got nan"),
+        (lambda: Optimizer(weight_decay=float("nan")), "optimizer.weight_decay must not be negative"),
+        (lambda: Machine(threads=0), "machine.threads must be at least 1"),
+        (lambda: LearnedMixup(beta=-1.0), "mixup.beta must not be negative, got -1.0"),
+        (lambda: LearnedMixup(mask_margin=2.0), r"mixup.mask_margin must lie in \[0, 1\], got 2.0"),
+        (lambda: LearnedMixup(adjust_margin=-0.1), r"mixup.adjust_margin must lie in \[0, 1\]"),
+        (lambda: LearnedMixup(lam_margin=0.7), "mixup.lam_margin must be at most 0.5"),
+        (lambda: MixerConfig(reduction=0), "mixer.reduction must be at least 1, got 0"),
+        (lambda: MixerConfig(init_std=-1.0), "mixer.init_std must not be negative"),
+        (lambda: Data(size=64, test_resize=32), r"data.test_resize must be at least data.size \(64\).*32"),
+        (
+            lambda: Recipe(mixup=LearnedMixup(), batch_size=4, machine=Machine(accumulate=3)),
+            "batch_size 4 in 3 parts .* leaves less than two pictures to mix",
+        ),
+        (
+            lambda: Recipe(mixup=LearnedMixup(), batch_size=4, machine=Machine(devices=4)),
+            "batch_size 4 in 4 parts",
+        ),
     ],
 )
 def test_error_settings(make, words):

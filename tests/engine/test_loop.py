@@ -12,12 +12,13 @@ from samix.data.datasets import load_data
 from samix.data.views import normalize
 from samix.engine import loop
 from samix.engine.config import Machine, Optimizer, build_model, to_dict
-from samix.engine.health import NonFiniteLossError, check_finite
+from samix.engine.health import CollapsedMixerWarning, NonFiniteLossError, check_finite
 from samix.engine.log import read_metrics
 from samix.engine.loop import due, make_fabric, train, train_step
 from samix.engine.optim import build_optimizer
 from samix.methods.base import Losses
 from samix.methods.supervised import Objective
+from samix.nn.mixer import MixerConfig
 
 STEPS = 4
 """Steps of an epoch of the tiny recipe."""
@@ -307,3 +308,9 @@ def test_value_layout_and_threads(tiny, tmp_path):
     machine = Machine(accelerator="cpu", threads=1, channels_last=False)
     go(tiny("plain", epochs=1, machine=machine), tmp_path)
     assert torch.get_num_threads() == before == 1
+
+
+def test_value_a_collapsed_mixer_is_noticed_while_it_trains(tiny, tmp_path):
+    collapsed = replace(tiny().mixup, mixer=MixerConfig(init_std=0.0))
+    with pytest.warns(CollapsedMixerWarning, match="trivial solution: for 5 epochs"):
+        go(tiny(mixup=collapsed, epochs=5), tmp_path)

@@ -1,4 +1,4 @@
-"""The eta-balanced loss: its two terms, their minimum and how they hang together (METHODS 4.1)."""
+"""The eta-balanced loss: its two terms, their minimum and how they hang together (SAMix Eqs. (6), (8))."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The mask loss: margin, variance and their signs (METHODS 5)."""
+"""The mask loss: margin, variance and their signs (SAMix appendix)."""
 
 import pytest
 import torch

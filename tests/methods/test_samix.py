@@ -246,10 +246,11 @@ def test_value_images_that_are_not_square():
     assert model(torch.randn(4, 3, 20, 28), torch.tensor([0, 1, 2, 3])).total.isfinite()
 
 
-def test_error_labels_out_of_range():
+@pytest.mark.parametrize("binary", [False, True])
+def test_error_labels_out_of_range(binary):
     x, _ = batch(4)
     with pytest.raises(ValueError, match="label 9 at position 3"):
-        build(Objective(binary=True))(x, torch.tensor([0, 1, 2, 9]))
+        build(Objective(binary=binary))(x, torch.tensor([0, 1, 2, 9]))
 
 
 def test_value_bfloat16_autocast_gives_float32_losses():
@@ -374,6 +375,30 @@ def test_value_wrap_trains_a_network_of_ones_own():
     torch.testing.assert_close(model.eval().heads(x)["mix_q"], network(x))
     model.train()(x, y, 0.5).total.backward()
     assert all(p.grad is not None for group in model.parameter_groups().values() for p in group)
+
+
+@pytest.mark.parametrize("channels_last", [False, True])
+def test_value_wrap_reads_tokens_and_maps_with_channels_last(channels_last):
+    class Patches(nn.Module):
+        """16 px as 4 x 4 patches of 6 channels: a map, or tokens behind a class token."""
+
+        def __init__(self):
+            super().__init__()
+            self.embed, self.blocks, self.head = nn.Conv2d(3, 6, 4, 4), nn.Identity(), nn.Linear(6, 5)
+
+        def forward(self, x):
+            map_last = self.embed(x).permute(0, 2, 3, 1)
+            tokens = map_last.flatten(1, 2)
+            both = map_last if channels_last else torch.cat([tokens.mean(1, keepdim=True), tokens], dim=1)
+            return self.head(self.blocks(both).flatten(1, -2).mean(1))
+
+    model = SAMix.wrap(
+        Patches(), "blocks", 5, size=16, channels_last=channels_last, prefix_tokens=0 if channels_last else 1
+    )
+    x = torch.randn(3, 3, 16, 16)
+    expected = model.momentum.encoder.network.embed(x)
+    torch.testing.assert_close(model.maps(x), expected)
+    assert model(x, torch.tensor([0, 1, 4])).total.isfinite()
 
 
 def test_error_wrap_a_network_with_other_classes():

@@ -42,7 +42,7 @@ class Unmixed(Mixup):
         return torch.ones(1, 1, *x.shape[-2:])
 
 
-# Slow loops: the loss of prediction i whose positive is row j of the targets (METHODS 9.3).
+# Slow loops: the loss of prediction i whose positive is row j of the targets.
 
 
 def dot(a: list[float], b: list[float]) -> float:

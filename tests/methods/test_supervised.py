@@ -126,9 +126,10 @@ def test_value_a_network_that_gives_logits_needs_no_head(x):
     assert method.maps(x).shape == (4, 4, 14, 14)
 
 
-def test_error_labels_out_of_range(x):
+@pytest.mark.parametrize("binary", [False, True])
+def test_error_labels_out_of_range(x, binary):
     with pytest.raises(ValueError, match="label 7 at position 2"):
-        build(binary=True)(x, torch.tensor([0, 1, 7, 2]))
+        build(binary=binary)(x, torch.tensor([0, 1, 7, 2]))
 
 
 @pytest.mark.parametrize(

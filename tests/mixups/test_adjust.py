@@ -1,4 +1,4 @@
-"""Lambda adjusting: the mean becomes lam, by the two-sided rule of METHODS 6."""
+"""Lambda adjusting: the mean becomes lam, by the two-sided rule of docs/equations.md."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""AlignMix: the transport plan, both directions of the alignment and the two coins (METHODS 11.8)."""
+"""AlignMix: the transport plan, both directions of the alignment and the two coins."""
 
 import math
 
@@ -20,7 +20,7 @@ def log_sum_exp(values: list[float]) -> float:
 
 
 def loop_plans(costs: torch.Tensor, epsilon: float, iterations: int, tolerance: float) -> torch.Tensor:
-    """Sinkhorn as METHODS writes it, with potentials in the units of the cost, entry by entry in doubles."""
+    """Sinkhorn as AlignMix has it, with potentials in the units of the cost, entry by entry in doubles."""
     cost, (batch, r, _) = costs.tolist(), costs.shape
     f, g = [[0.0] * r for _ in range(batch)], [[0.0] * r for _ in range(batch)]
     mass, span = math.log(1 / r + 1e-8), range(r)
@@ -94,7 +94,7 @@ def test_invariant_the_plan_is_float32_even_for_half_precision():
 
 @pytest.mark.parametrize("like_first", [True, False])
 def test_value_equal_maps_stay_as_they_are(like_first):
-    """METHODS 11.11, check 9: R = I."""
+    """The plan between equal maps is the identity: R = I."""
     maps = 3 * torch.randn(2, 8, 6)
     plan = transport_plan(squared_distances(maps, maps))
     torch.testing.assert_close(6 * plan, torch.eye(6).expand(2, 6, 6), atol=1e-4, rtol=0)

@@ -1,4 +1,4 @@
-"""AttentiveMix+: the strongest cells of the first image on its partner (METHODS 11)."""
+"""AttentiveMix+: the strongest cells of the first image on its partner."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""AugMix: chains of METHODS 11.6 against a loop over pictures, their draws, and the way back to x's scale."""
+"""AugMix: chains of its code against a loop over pictures, their draws, and the way back to x's scale."""
 
 import math
 

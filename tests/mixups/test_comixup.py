@@ -1,4 +1,4 @@
-"""Co-Mixup: the discrete problem of METHODS 11.10 against loops and enumeration, then the policy."""
+"""Co-Mixup: the discrete problem of its paper against loops and enumeration, then the policy."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""CutMix: the box of METHODS 11, its clipping and the corrected weight."""
+"""CutMix: the box of its paper, its clipping and the corrected weight."""
 
 import math
 
@@ -64,7 +64,7 @@ def test_value_a_side_below_two_pixels_keeps_the_image():
 
 
 def test_value_clipping_raises_the_expected_weight():
-    """E[lam] is about .68 at alpha = 1, not .5 (METHODS 11); lam of Beta(1, 1) by its quantiles."""
+    """E[lam] is about .68 at alpha = 1, not .5; lam of Beta(1, 1) by its quantiles."""
     masks = cutmix_mask((128, 128), torch.linspace(0, 1, 1000))
     assert float(masks.mean()) == pytest.approx(0.68, abs=0.02)
 

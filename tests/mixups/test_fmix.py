@@ -1,4 +1,4 @@
-"""FMix: both spectra of METHODS 11.2 against a slow inverse transform, and the number of kept pixels."""
+"""FMix: both spectra, paper's and code's, against a slow inverse transform, and the number of kept pixels."""
 
 import cmath
 import math
@@ -13,7 +13,7 @@ SIZES = [(8, 8), (8, 12), (13, 8), (9, 15)]
 
 
 def loop_scale(size: tuple[int, int], row: int, column: int, decay: float) -> float:
-    """s(r, k) of METHODS 11.2 for signed frequencies."""
+    """The scale s(r, k) of FMix for signed frequencies."""
     height, width = size
     signed = row if row <= height // 2 else row - height
     frequency = math.hypot(signed / height, column / width)

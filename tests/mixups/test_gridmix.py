@@ -1,4 +1,4 @@
-"""GridMix: windows, cells and holes of METHODS 11.3 against loops, and the window larger than the image."""
+"""GridMix: windows, cells and holes of GridMixup against loops, and the window larger than the image."""
 
 import math
 
@@ -88,7 +88,7 @@ def test_value_cells_across_the_window():
 
 
 def test_value_most_windows_are_larger_than_the_image():
-    """The trap: in about 58 % of the draws a side must be cut down (METHODS 11.3)."""
+    """The trap: in about 58 % of the draws a side must be cut down."""
     cut = [64 in (height, width) for _, _, height, width, _ in grids(GridMix(), (64, 64), 4000)]
     assert sum(cut) / 4000 == pytest.approx(0.58, abs=0.04)
 

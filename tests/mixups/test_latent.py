@@ -177,7 +177,7 @@ def test_invariant_nothing_is_changed_in_place(make, layer):
 
 
 def test_invariant_the_network_stays_as_it_was(make):
-    """Inference behind a mixed pass is plain: METHODS 11.11, check 8."""
+    """Inference behind a mixed pass is plain."""
     network, x = encoder(), images(3)
     plain = network(x)
     outputs, _ = drawing(make, "layer1").run(network, x, Pairing(lams(3, False), ring(3)))

@@ -1,4 +1,4 @@
-"""PatchUp: holes of METHODS 11.7, label weights of both kinds, CutMix at the input, the doubled loss."""
+"""PatchUp: holes of its code, label weights of both kinds, CutMix at the input, the doubled loss."""
 
 import pytest
 import torch

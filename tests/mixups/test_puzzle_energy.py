@@ -1,4 +1,4 @@
-"""PuzzleMix's energy: METHODS 12, steps 2 to 5, and the numbers of the official code."""
+"""PuzzleMix's energy: its terms against loops, and the numbers of the official code."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""PuzzleMix's transport: METHODS 12, step 7, against its cost matrix written out, and the official plans."""
+"""PuzzleMix's transport: against its cost matrix written out, and the official plans."""
 
 import pytest
 import torch

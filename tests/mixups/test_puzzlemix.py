@@ -89,7 +89,7 @@ def test_invariant_lam_one_keeps_the_first_image(dtype):
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("lam", [0.0, 0.2, 0.5, 0.9])
 def test_invariant_white_with_black_shows_lam(size, lam):
-    """No place that shows is ever left empty, so the mean is the label weight (METHODS 11.11, 1)."""
+    """No place that shows is ever left empty, so the mean is the label weight."""
     x = torch.stack([torch.ones(3, *size), torch.zeros(3, *size)])
     for seed in range(4):
         mixed = mix(PuzzleMix(), x, lam, seed)
@@ -179,7 +179,7 @@ def test_gradient_goes_through_the_moved_images_only():
 
 
 def test_invariant_the_network_that_gives_saliency_stays_as_it_was():
-    """No weight gradients, no new batch statistics (METHODS 11.11, 10)."""
+    """No weight gradients, no new batch statistics."""
     network = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.LazyLinear(5))
     x, y = images(6, (16, 16)), torch.arange(6) % 5
     network(x)

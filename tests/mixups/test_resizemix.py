@@ -1,4 +1,4 @@
-"""ResizeMix: the shrunk partner of METHODS 11 pixel by pixel, its draws, its boxes and its dense targets."""
+"""ResizeMix: the shrunk partner pixel by pixel, its draws, its boxes and its dense targets."""
 
 import math
 
@@ -95,7 +95,7 @@ def test_value_draws_are_uniform_sides():
 
 
 def test_value_label_weights():
-    """Between .36 and .99 with a mean of about .756 at 224 pixels (METHODS 11)."""
+    """Between .36 and .99 with a mean of about .756 at 224 pixels."""
     policy, draw = ResizeMix(per_sample=True), torch.Generator().manual_seed(0)
     tau = (1 - policy.draw(5000, draw).lam).sqrt()
     weight = 1 - ((tau * 224).long() / 224) ** 2

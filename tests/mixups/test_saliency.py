@@ -1,4 +1,4 @@
-"""Fine-grained saliency of METHODS 11.1: against a loop, and against OpenCV where it is installed."""
+"""Fine-grained saliency as SaliencyMix uses it: against a loop, and against OpenCV where it is installed."""
 
 import pytest
 import torch
@@ -191,6 +191,6 @@ def test_invariant_nothing_is_changed_in_place():
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int64])
 def test_error_pixels_must_be_bytes(dtype):
-    """The trap of METHODS 11.1: the original reads the bytes of normalised floats."""
+    """The trap: SaliencyMix's code reads the bytes of normalised floats."""
     with pytest.raises(TypeError, match=rf"needs 8-bit pixels \(torch.uint8\), got {dtype}.*round"):
         fine_grained_saliency(noise(1, (8, 8)).to(dtype))

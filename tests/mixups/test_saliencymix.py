@@ -1,4 +1,4 @@
-"""SaliencyMix: CutMix's box around the partner's most salient pixel (METHODS 11)."""
+"""SaliencyMix: CutMix's box around the partner's most salient pixel."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""SmoothMix: the Gaussian of METHODS 11, the width in lam, and the label that OpenMixup inverts."""
+"""SmoothMix: the Gaussian of its paper, the width in lam, and the label that OpenMixup inverts."""
 
 import math
 
@@ -41,7 +41,7 @@ def test_value_draws_encode_the_width():
 
 
 def test_value_share_of_the_partner():
-    """mean(G) lies in [.11, .73] and is about .43 on average (METHODS 11)."""
+    """mean(G) lies in [.11, .73] and is about .43 on average."""
     lam = SmoothMix(per_sample=True).draw(3000, torch.Generator().manual_seed(0)).lam
     share = 1 - smoothmix_mask((32, 32), lam, torch.Generator().manual_seed(1)).mean(dim=(1, 2, 3))
     assert 0.1 < share.min() < 0.2 and 0.68 < share.max() < 0.75

@@ -1,4 +1,4 @@
-"""SuperMix: masks, loss and steps of METHODS 11.9 against loops, then what the teacher ends up seeing."""
+"""SuperMix: masks, loss and steps of its paper against loops, then what the teacher ends up seeing."""
 
 import math
 

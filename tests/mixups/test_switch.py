@@ -1,4 +1,4 @@
-"""Switching between policies: who is drawn, with which lam, and Mixup+CutMix (METHODS 11.5)."""
+"""Switching between policies: who is drawn, with which lam, and Mixup+CutMix as timm switches them."""
 
 import pytest
 import torch

@@ -1,4 +1,4 @@
-"""TokenMix: how many tokens, which blocks, and labels by attention (METHODS 11.4)."""
+"""TokenMix: how many tokens, which blocks, and labels by attention."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -33,7 +33,7 @@ def maps(batch: int, grid: tuple[int, int] = (4, 4)) -> Tensor:
 
 
 def loop_tokens(height: int, width: int, wanted: int, uniform: Iterator[Sequence[float]]) -> Tensor:
-    """One mask as METHODS 11.4, step 3 tells it; every try takes four uniform numbers."""
+    """One mask as TokenMix's code draws it; every try takes four uniform numbers."""
     tokens = torch.zeros(height, width, dtype=torch.bool)
     missing = wanted
     while missing > 0:

@@ -1,4 +1,4 @@
-"""TransMix: CutMix's picture, the label weight of METHODS 11 from one and the same forward pass."""
+"""TransMix: CutMix's picture, the label weight of its code from one and the same forward pass."""
 
 import pytest
 import torch

@@ -7,7 +7,7 @@ from torch import nn
 from samix.hooks import find_layer, read_layer
 from samix.nn.encoder import ENCODERS, Encoder, as_map, build_encoder
 
-# name: (image side, channels and side of the layer's map, width of the features), RECIPES 2
+# name: (image side, channels and side of the layer's map, width of the features)
 EXPECTED = {
     "small-resnet": (32, 64, 8, 128),
     "small-vit": (32, 96, 8, 96),

@@ -1,4 +1,4 @@
-"""Networks that timm does not have: stems, the small ResNet, WRN (RECIPES 2)."""
+"""Networks that timm does not have: stems, the small ResNet, WRN."""
 
 import pytest
 import timm

@@ -28,7 +28,9 @@ def run(words: list[str]) -> None:
     options = parser.parse_args(words)
     for row in ROWS:
         name, recipe = find_recipe(f"demo/{row}")
-        recipe = replace(recipe, seed=options.seed, epochs=options.epochs or recipe.epochs)
+        recipe = replace(
+            recipe, seed=options.seed, epochs=recipe.epochs if options.epochs is None else options.epochs
+        )
         folder = options.out / row / str(options.seed)
         train_one(COMMAND, recipe, folder, name, [name, "--seed", str(options.seed)], quiet=False)
     runs = find_runs([options.out / row / str(options.seed) for row in ROWS])

@@ -45,6 +45,8 @@ def run(words: list[str]) -> None:
     model = build_model(recipe, len(split.train.classes))
     model.load_state_dict(found["model"])
     scores = evaluate(fabric, fabric.to_device(model), split, recipe)
+    if not fabric.is_global_zero:
+        return
     if options.json:
         print(json.dumps({head: score._asdict() for head, score in scores.items()}, indent=2))
         return

@@ -82,6 +82,11 @@ class Data:
             raise ValueError(f"data.min_scale must lie in (0, 1], got {self.min_scale}.")
         if self.workers < 0:
             raise ValueError(f"data.workers must not be negative, got {self.workers}.")
+        if self.test_resize is not None and self.test_resize < self.size:
+            raise ValueError(
+                f"data.test_resize must be at least data.size ({self.size}), from which it is cut; "
+                f"got {self.test_resize}."
+            )
         for name in ("train_pictures", "test_pictures"):
             value = getattr(self, name)
             if value is not None and value < 1:

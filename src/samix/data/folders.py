@@ -5,10 +5,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import torch
-from PIL import Image, UnidentifiedImageError
+from PIL import Image
 from torch import Tensor
 
-from samix.data.packs import decode
+from samix.data.packs import UNREADABLE, decode
 
 ENDINGS = {".jpg", ".jpeg", ".png", ".bmp", ".webp", ".ppm", ".tif", ".tiff", ".gif"}
 SMALL = 512 * 2**20
@@ -34,7 +34,7 @@ def read_picture(path: Path) -> Tensor:
     """One picture file as uint8 [3, H, W]; an unreadable one is named."""
     try:
         return decode(path.read_bytes())
-    except (UnidentifiedImageError, OSError, SyntaxError, ValueError) as error:
+    except UNREADABLE as error:
         raise ValueError(f"cannot read the picture {path}: {error}. Repair or remove it.") from error
 
 
@@ -104,7 +104,7 @@ def read_size(path: Path) -> tuple[int, int]:
     try:
         with Image.open(path) as image:
             return image.size
-    except (UnidentifiedImageError, OSError) as error:
+    except UNREADABLE as error:
         raise ValueError(f"cannot read the picture {path}: {error}. Repair or remove it.") from error
 
 

@@ -9,11 +9,15 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 import torch
-from PIL import Image
+from PIL import Image, UnidentifiedImageError
 from torch import Tensor
+
+UNREADABLE = (UnidentifiedImageError, Image.DecompressionBombError, OSError, SyntaxError, ValueError)
+"""What Pillow raises for pictures that it cannot, or should not, read."""
 
 
 class Packed(Sequence[Tensor]):
@@ -26,7 +30,10 @@ class Packed(Sequence[Tensor]):
         return len(self.files)
 
     def __getitem__(self, i: int) -> Tensor:  # type: ignore[override]
-        return decode(self.files[i])
+        try:
+            return decode(self.files[i])
+        except UNREADABLE as error:
+            raise ValueError(f"cannot read picture {i} of a pack: {error}. Copy the pack again.") from error
 
     def pick(self, chosen: Tensor) -> "Packed":
         """Some of them."""
@@ -35,7 +42,7 @@ class Packed(Sequence[Tensor]):
     def decoded(self) -> Tensor:
         """uint8 [N, 3, H, W]."""
         with ThreadPoolExecutor() as pool:
-            return torch.stack(list(pool.map(decode, self.files, chunksize=256)))
+            return torch.stack(list(pool.map(self.__getitem__, range(len(self)), chunksize=256)))
 
 
 Part = tuple[Sequence[Tensor] | Tensor, Tensor, tuple[str, ...]]
@@ -58,14 +65,20 @@ def find_root(root: str | None, name: str, entries: tuple[str, ...]) -> Path:
 def decode(data: bytes) -> Tensor:
     """One encoded picture as uint8 [3, H, W]; greyscale and alpha are converted."""
     with Image.open(io.BytesIO(data)) as image:
+        if image.mode.startswith("I"):  # 16 bits of grey, which `convert` would clip
+            grey = (np.asarray(image) // 257).clip(0, 255).astype(np.uint8)
+            return torch.from_numpy(grey).expand(3, -1, -1).contiguous()
         return torch.from_numpy(np.array(image.convert("RGB"))).permute(2, 0, 1).contiguous()
 
 
 def read_pack(path: Path) -> dict[str, Part]:
     """Both splits of a pack."""
-    with np.load(path, allow_pickle=False) as pack:
-        words = tuple(str(w) for w in pack["class_words" if "class_words" in pack else "class_names"])
-        return {part: _read_part(pack, part, words) for part in ("train", "val")}
+    try:
+        with np.load(path, allow_pickle=False) as pack:
+            words = tuple(str(w) for w in pack["class_words" if "class_words" in pack else "class_names"])
+            return {part: _read_part(pack, part, words) for part in ("train", "val")}
+    except (BadZipFile, KeyError, ValueError, EOFError) as error:
+        raise ValueError(f"cannot read the pack {path}: {error}. Copy it again, or remove it.") from error
 
 
 def _read_part(pack: np.lib.npyio.NpzFile, part: str, words: tuple[str, ...]) -> Part:

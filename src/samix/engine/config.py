@@ -45,7 +45,7 @@ class Network:
     width: int = 16
     """Channels of the first stage (small-resnet), or a sixth of a token's (small-vit)."""
     drop_path: float = 0.0
-    """Stochastic depth (timm networks only)."""
+    """Stochastic depth, for networks of timm."""
 
     def __post_init__(self) -> None:
         if self.name not in ENCODERS:
@@ -54,15 +54,21 @@ class Network:
             raise ValueError(f"encoder.width must be at least 1, got {self.width}.")
         if not 0 <= self.drop_path < 1:
             raise ValueError(f"encoder.drop_path must lie in [0, 1), got {self.drop_path}.")
+        if self.drop_path and "drop_path_rate" not in ENCODERS[self.name].takes:
+            able = ", ".join(name for name, spec in ENCODERS.items() if "drop_path_rate" in spec.takes)
+            raise ValueError(
+                f"{self.name} has no stochastic depth: leave encoder.drop_path at 0, or take one of {able}."
+            )
 
     def build(self, size: int) -> Encoder:
         """A fresh encoder for pictures of `size` px."""
-        options: dict[str, Any] = {"width": self.width} if self.name.startswith("small-") else {}
-        if self.name == "small-vit":
-            options["size"] = size
-        if self.drop_path:
-            options["drop_path_rate"] = self.drop_path
-        return build_encoder(self.name, **options)
+        spec = ENCODERS[self.name]
+        if size % spec.multiple:
+            raise ValueError(
+                f"{self.name} takes pictures with a side of {spec.multiple} n pixels, got data.size {size}."
+            )
+        known = {"width": self.width, "size": size, "drop_path_rate": self.drop_path}
+        return build_encoder(self.name, **{name: known[name] for name in spec.takes})
 
 
 OPTIMIZERS = ("sgd", "adamw", "lamb", "lars")
@@ -91,13 +97,13 @@ class Optimizer:
     mixer_momentum: float = 0.9
     """Momentum of sgd and lars for the Mixer."""
     clip: float | None = None
-    """Largest norm of the gradient; None does not clip."""
+    """Largest norm of the gradient of encoder and Mixer together; None: no clipping (lamb clips at 1)."""
 
     def __post_init__(self) -> None:
         if self.name not in OPTIMIZERS:
             raise ValueError(f"unknown optimizer {suggest(self.name, OPTIMIZERS)}")
         for name in ("lr", "mixer_lr"):
-            if getattr(self, name) <= 0:
+            if not getattr(self, name) > 0:  # NaN is not
                 raise ValueError(f"optimizer.{name} must be positive, got {getattr(self, name)}.")
         for name in ("momentum", "mixer_momentum"):
             if not 0 <= getattr(self, name) < 1:
@@ -105,7 +111,7 @@ class Optimizer:
         if self.clip is not None and self.clip <= 0:
             raise ValueError(f"optimizer.clip must be positive, or null not to clip; got {self.clip}.")
         for name in ("min_lr", "mixer_min_lr", "weight_decay", "warmup_epochs"):
-            if getattr(self, name) < 0:
+            if not getattr(self, name) >= 0:
                 raise ValueError(f"optimizer.{name} must not be negative, got {getattr(self, name)}.")
 
 
@@ -146,6 +152,10 @@ class Machine:
         for name in ("devices", "nodes", "accumulate"):
             if getattr(self, name) < 1:
                 raise ValueError(f"machine.{name} must be at least 1, got {getattr(self, name)}.")
+        if self.threads is not None and self.threads < 1:
+            raise ValueError(
+                f"machine.threads must be at least 1, or null for torch's choice; got {self.threads}."
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -184,6 +194,12 @@ class Training:
             raise ValueError(
                 f"batch_size must be at least 2 (mixing takes two pictures, batch-norm more than one), "
                 f"got {self.batch_size}."
+            )
+        parts = self.machine.devices * self.machine.nodes * self.machine.accumulate
+        if self.batch_size < 2 * parts and not isinstance(self.mixup, Plain):
+            raise ValueError(
+                f"batch_size {self.batch_size} in {parts} parts (devices x nodes x accumulate) leaves less "
+                "than two pictures to mix: take a larger --batch_size or fewer parts."
             )
 
 

@@ -122,10 +122,10 @@ def run(fabric: Fabric, recipe: Training, folder: Path, name: str, command: str,
                 row |= task.score(fabric, model, split)
             row["seconds"] = time.monotonic() - began + (rows[-1]["seconds"] if rows else 0)
             rows.append(row)
-            watch.see(row)
             progress.epoch(row)
             track(row)
             if fabric.is_global_zero:
+                watch.see(row)
                 write_metrics(folder, rows)
                 if due(epoch + 1, recipe.save_every, recipe.epochs, last=1):
                     check_weights(model, epoch + 1)

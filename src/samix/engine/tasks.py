@@ -77,7 +77,8 @@ class Classification:
         self.recipe = recipe
 
     def build(self, split: Split) -> nn.Module:
-        check_labels(split.train.labels, len(split.train.classes))
+        for images in (split.train, split.test):
+            check_labels(images.labels, len(split.train.classes))
         return build_model(self.recipe, len(split.train.classes), split.stats)
 
     def images(self, split: Split) -> ImageSet:

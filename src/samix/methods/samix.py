@@ -74,6 +74,10 @@ class LearnedMixup:
         for name in SHARES:
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"mixup.{name} must lie in [0, 1], got {getattr(self, name)}.")
+        if not self.beta >= 0:
+            raise ValueError(f"mixup.beta must not be negative, got {self.beta}.")
+        if not self.lam_margin <= 0.5:
+            raise ValueError(f"mixup.lam_margin must be at most 0.5 (-1: never), got {self.lam_margin}.")
 
     def draw(self, batch: int, device: torch.device | None = None) -> Pairing:
         """Draws who is mixed with whom and how much."""
@@ -89,8 +93,10 @@ SHARES = (
     "momentum",
     "momentum_end",
     "momentum_hold",
+    "mask_margin",
+    "adjust_margin",
 )
-"""Settings of `LearnedMixup` that are probabilities, weights or shares of training."""
+"""Settings of `LearnedMixup` that are probabilities, weights, margins or shares of training."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,12 +166,16 @@ class SAMix(LearnedMixing):
         settings: LearnedMixup | None = None,
         *,
         size: int = 32,
+        channels_last: bool = False,
+        prefix_tokens: int = 0,
     ) -> "SAMix":
         """SAMix around a classifier (images -> logits) of your own; the Mixer reads the map of `layer`.
 
-        `size` is a picture size that the network accepts: one black picture tells the map's channels.
+        `size` is a picture size that the network accepts: one black picture tells the map's channels. A layer
+        may give maps [B, h, w, C] (`channels_last`), or tokens behind `prefix_tokens` that are no patches.
         """
-        settings, encoder = settings or LearnedMixup(), Encoder(network, layer)
+        settings = settings or LearnedMixup()
+        encoder = Encoder(network, layer, channels_last=channels_last, prefix_tokens=prefix_tokens)
         channels, outputs = encoder.probe(size)
         if outputs != classes:
             raise ValueError(f"the network gives {outputs} logits, but there are {classes} classes.")

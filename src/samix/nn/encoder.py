@@ -78,13 +78,28 @@ class EncoderSpec:
     layer: str = "layer3"
     channels_last: bool = False
     prefix_tokens: int = 0
+    takes: tuple[str, ...] = ()
+    """Options of the builder: width, size (of the pictures), drop_path_rate."""
+    multiple: int = 1
+    """The side of a picture must be a multiple of it."""
 
 
-def _cifar(name: str) -> Callable[..., nn.Module]:
+def _cifar(name: str) -> EncoderSpec:
     def build(**options: Any) -> nn.Module:
         return with_cifar_stem(timm_network(name, **options))
 
-    return build
+    return EncoderSpec(build, takes=("drop_path_rate",))
+
+
+def _resnet(name: str) -> EncoderSpec:
+    return EncoderSpec(partial(timm_network, name), takes=("drop_path_rate",))
+
+
+def _transformer(name: str, **spec: Any) -> EncoderSpec:
+    def build(size: int = 224, **options: Any) -> nn.Module:
+        return timm_network(name, img_size=size, **options)
+
+    return EncoderSpec(build, takes=("size", "drop_path_rate"), **spec)
 
 
 def _small_vit(width: int = 16, size: int = 32) -> nn.Module:
@@ -94,29 +109,31 @@ def _small_vit(width: int = 16, size: int = 32) -> nn.Module:
     )
 
 
+_TOKENS: dict[str, Any] = {"layer": "blocks.5", "prefix_tokens": 1, "multiple": 16}
+
 ENCODERS: dict[str, EncoderSpec] = {
-    "small-resnet": EncoderSpec(lambda width=16: small_resnet(width)),
-    "small-vit": EncoderSpec(_small_vit, layer="blocks.2", prefix_tokens=1),
-    "resnet18-cifar": EncoderSpec(_cifar("resnet18")),
-    "resnext50-cifar": EncoderSpec(_cifar("resnext50_32x4d")),
-    "wrn-28-8": EncoderSpec(lambda: WideResNet(28, 8), layer="layer2"),
-    "resnet18": EncoderSpec(partial(timm_network, "resnet18")),
-    "resnet34": EncoderSpec(partial(timm_network, "resnet34")),
-    "resnet50": EncoderSpec(partial(timm_network, "resnet50")),
-    "resnet101": EncoderSpec(partial(timm_network, "resnet101")),
-    "resnext50": EncoderSpec(partial(timm_network, "resnext50_32x4d")),
-    "resnext101": EncoderSpec(partial(timm_network, "resnext101_32x4d")),
-    "deit-s": EncoderSpec(partial(timm_network, "deit_small_patch16_224"), layer="blocks.5", prefix_tokens=1),
-    "vit-s": EncoderSpec(partial(timm_network, "vit_small_patch16_224"), layer="blocks.5", prefix_tokens=1),
-    "vit-s-moco": EncoderSpec(moco_vit, layer="blocks.5", prefix_tokens=1),
-    "swin-t": EncoderSpec(
-        partial(timm_network, "swin_tiny_patch4_window7_224"), layer="layers.2", channels_last=True
+    "small-resnet": EncoderSpec(lambda width=16: small_resnet(width), takes=("width",)),
+    "small-vit": EncoderSpec(
+        _small_vit, layer="blocks.2", prefix_tokens=1, takes=("width", "size"), multiple=4
     ),
+    "resnet18-cifar": _cifar("resnet18"),
+    "resnext50-cifar": _cifar("resnext50_32x4d"),
+    "wrn-28-8": EncoderSpec(lambda: WideResNet(28, 8), layer="layer2"),
+    "resnet18": _resnet("resnet18"),
+    "resnet34": _resnet("resnet34"),
+    "resnet50": _resnet("resnet50"),
+    "resnet101": _resnet("resnet101"),
+    "resnext50": _resnet("resnext50_32x4d"),
+    "resnext101": _resnet("resnext101_32x4d"),
+    "deit-s": _transformer("deit_small_patch16_224", **_TOKENS),
+    "vit-s": _transformer("vit_small_patch16_224", **_TOKENS),
+    "vit-s-moco": EncoderSpec(moco_vit, takes=("size",), **_TOKENS),
+    "swin-t": _transformer("swin_tiny_patch4_window7_224", layer="layers.2", channels_last=True, multiple=32),
 }
 
 
 def build_encoder(name: str, **options: Any) -> Encoder:
-    """The encoder of that name in `ENCODERS`; options go to its builder (width, drop_path_rate, ...)."""
+    """The encoder of that name in `ENCODERS`; options go to its builder (`EncoderSpec.takes`)."""
     if name not in ENCODERS:
         raise ValueError(f"unknown encoder {suggest(name, ENCODERS)}")
     spec = ENCODERS[name]

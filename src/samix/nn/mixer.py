@@ -201,6 +201,10 @@ class MixerConfig:
             raise ValueError(f"mixer.gamma must lie in [0, 1], got {self.gamma}.")
         if not 0 <= self.dropout < 1:
             raise ValueError(f"mixer.dropout must lie in [0, 1), got {self.dropout}.")
+        if self.reduction < 1:
+            raise ValueError(f"mixer.reduction must be at least 1, got {self.reduction}.")
+        if not self.init_std >= 0:
+            raise ValueError(f"mixer.init_std must not be negative, got {self.init_std}.")
 
     def build(self, channels: int) -> Mixer:
         """A fresh Mixer for maps of `channels` channels."""

@@ -8,12 +8,12 @@ from torch import Tensor, nn
 from samix.nn.from_timm import timm_network
 
 
-def moco_vit(name: str = "vit_small_patch16_224", heads: int = 12) -> nn.Module:
+def moco_vit(name: str = "vit_small_patch16_224", heads: int = 12, size: int = 224) -> nn.Module:
     """timm's ViT-S with 12 heads, 2-d sine-cosine positions and patches that are not learned.
 
     A frozen patch projection keeps self-supervised training stable.
     """
-    network: Any = timm_network(name, num_heads=heads)
+    network: Any = timm_network(name, num_heads=heads, img_size=size)
     grid, width = network.patch_embed.grid_size, network.embed_dim
     positions = sine_cosine_positions(grid[0], grid[1], width)
     with torch.no_grad():

@@ -25,7 +25,7 @@ PRESETS = {
     "bsim": Preset(CutMix(alpha=1.0), Terms(base=0.0)),
     "wbsim": Preset(CutMix(alpha=1.0), Terms(base=0.5, mixed=0.5)),
 }
-"""i-Mix (CutMix, its ImageNet form; i-mixup is its CIFAR form), Un-Mix, BSIM and WBSIM (METHODS 10)."""
+"""i-Mix (CutMix, its ImageNet form; i-mixup is its CIFAR form), Un-Mix, BSIM and WBSIM (arXiv 2011.13356)."""
 
 
 class PretrainingFamily(NamedTuple):
