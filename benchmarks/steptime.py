@@ -36,22 +36,12 @@ from samix.engine.pretraining import Pretraining, build_pretraining
 from samix.methods.moco import MoCoV2
 from samix.methods.samix_c import ClusterMixup
 from samix.methods.samix_i import InstanceMixup
-from samix.methods.supervised import Objective
 from samix.mixups import MIXUPS
 from samix.recipes import CIFAR100_R18
+from samix.recipes.base import speedy
 
 CLASSES = 100
 PLAIN = CIFAR100_R18.rows["plain"]
-PAPER = Objective(clean_weight=1.0, clean_head=True, clean_fraction=1.0)
-FAST = Objective(clean_weight=1.0, clean_head=True, clean_fraction=0.25)
-
-
-def learned(row: str, objective: Objective, mixer_fraction: float) -> Recipe:
-    """A recipe with a Mixer that learns on a part of the batch."""
-    recipe = CIFAR100_R18.rows[row]
-    return replace(recipe, objective=objective, mixup=replace(recipe.mixup, mixer_fraction=mixer_fraction))
-
-
 VIT = replace(PLAIN, encoder=Network(name="small-vit"))
 ATTENTIVE = ("transmix", "tokenmix")
 """Policies that need attention: they run on a small ViT, beside plain training of the same."""
@@ -73,9 +63,9 @@ ROWS: dict[str, Training] = {
     "plain": PLAIN,
     "plain-vit": VIT,
     **{name: replace(VIT if name in ATTENTIVE else PLAIN, mixup=policy()) for name, policy in MIXUPS.items()},
-    "automix": learned("automix", PAPER, mixer_fraction=1.0),
-    "samix": learned("samix", PAPER, mixer_fraction=1.0),
-    "samix-fast": learned("samix", FAST, mixer_fraction=0.25),
+    "automix": CIFAR100_R18.rows["automix"],
+    "samix": CIFAR100_R18.rows["samix"],
+    "samix-fast": speedy(CIFAR100_R18.rows["samix"]),
     **SSL,
 }
 

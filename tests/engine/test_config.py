@@ -90,6 +90,17 @@ def test_value_transformers_are_built_for_the_size_of_the_pictures(name, side):
         (lambda: Network(name="deit-s").build(40), "deit-s takes .* a side of 16 n pixels, got data.size 40"),
         (lambda: Optimizer(lr=float("nan")), "optimizer.lr must be positive, got nan"),
         (lambda: Optimizer(weight_decay=float("nan")), "optimizer.weight_decay must not be negative"),
+        (
+            lambda: build_model(
+                Recipe(
+                    encoder=Network(name="small-vit"),
+                    mixup=LearnedMixup(),
+                    objective=Objective(clean_weight=1.0, clean_crop=0.5),
+                ),
+                3,
+            ),
+            "small-vit takes pictures of one size only: leave objective.clean_crop at 1",
+        ),
         (lambda: Machine(threads=0), "machine.threads must be at least 1"),
         (lambda: LearnedMixup(beta=-1.0), "mixup.beta must not be negative, got -1.0"),
         (lambda: LearnedMixup(mask_margin=2.0), r"mixup.mask_margin must lie in \[0, 1\], got 2.0"),

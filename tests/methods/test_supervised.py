@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional as F
 
-from samix.methods.supervised import Objective, Supervised, linear_head, part_of
+from samix.methods.supervised import Objective, Supervised, linear_head, part_of, random_crop
 from samix.mixups import Mixed, MixUp
 from samix.nn.encoder import Encoder, build_encoder
 from samix.pairing import Pairing
@@ -126,6 +126,26 @@ def test_value_a_network_that_gives_logits_needs_no_head(x):
     assert method.maps(x).shape == (4, 4, 14, 14)
 
 
+def test_value_the_clean_branch_sees_a_crop_of_part_of_the_batch(x):
+    method, seen = build(clean_head=True, clean_weight=1.0, clean_crop=0.5, clean_fraction=0.5), []
+    method.encoder.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
+    mixed_loss(method, mixed(x), x).backward()
+    whole, cropped = seen
+    side = x.shape[-1] // 2
+    assert whole.shape == x.shape and cropped.shape == (2, 3, side, side)
+    windows = x[:2].unfold(2, side, 1).unfold(3, side, 1)  # [2, 3, tops, lefts, side, side]
+    assert (windows == cropped[:, :, None, None]).flatten(4).all(dim=4).all(dim=1).all(dim=0).any()
+
+
+def test_value_random_crop_reaches_every_place_and_draws_nothing_for_the_whole():
+    x = torch.arange(20.0).view(1, 1, 4, 5).expand(2, 3, 4, 5)
+    torch.manual_seed(0)
+    corners = {float(random_crop(x, 0.6)[0, 0, 0, 0]) for _ in range(200)}
+    assert corners == {0.0, 1.0, 2.0, 5.0, 6.0, 7.0, 10.0, 11.0, 12.0}
+    state = torch.get_rng_state()
+    assert random_crop(x, 1.0) is x and torch.equal(torch.get_rng_state(), state)
+
+
 @pytest.mark.parametrize("binary", [False, True])
 def test_error_labels_out_of_range(x, binary):
     with pytest.raises(ValueError, match="label 7 at position 2"):
@@ -138,6 +158,8 @@ def test_error_labels_out_of_range(x, binary):
         ("clean_weight", -1.0),
         ("clean_fraction", 0.0),
         ("clean_fraction", 1.5),
+        ("clean_crop", 0.0),
+        ("clean_crop", 1.5),
         ("smoothing", 1.0),
         ("smoothing", -0.1),
     ],

@@ -239,6 +239,11 @@ def build_model(recipe: Recipe, classes: int, stats: Stats | None = None) -> Sup
     encoder = recipe.encoder.build(recipe.data.size)
     channels, dim = encoder.probe(recipe.data.size)
     branch = recipe.objective.clean_weight > 0 and not isinstance(recipe.mixup, Plain)
+    if branch and recipe.objective.clean_crop < 1 and "size" in ENCODERS[recipe.encoder.name].takes:
+        raise ValueError(
+            f"{recipe.encoder.name} takes pictures of one size only: leave objective.clean_crop at 1, "
+            "and save time with objective.clean_fraction."
+        )
     clean_head: nn.Module | None = (
         linear_head(dim, classes) if branch and recipe.objective.clean_head else None
     )

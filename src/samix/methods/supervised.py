@@ -2,7 +2,9 @@
 
 from dataclasses import dataclass
 
-from torch import nn
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
 
 from samix.losses import cross_entropy, mixup_cross_entropy, soft_binary_cross_entropy
 from samix.methods.base import Losses
@@ -31,6 +33,8 @@ class Objective:
     """Give the clean branch a linear head of its own (the paper) instead of the mixed images' head."""
     clean_fraction: float = 1.0
     """Part of the batch that the clean branch runs on (speed; the paper: 1)."""
+    clean_crop: float = 1.0
+    """Side of a random crop that the clean branch sees, in parts of the picture's (speed; the paper: 1)."""
     smoothing: float = 0.0
     """Label smoothing."""
     binary: bool = False
@@ -41,6 +45,8 @@ class Objective:
             raise ValueError(f"objective.clean_weight must not be negative, got {self.clean_weight}.")
         if not 0 < self.clean_fraction <= 1:
             raise ValueError(f"objective.clean_fraction must lie in (0, 1], got {self.clean_fraction}.")
+        if not 0 < self.clean_crop <= 1:
+            raise ValueError(f"objective.clean_crop must lie in (0, 1], got {self.clean_crop}.")
         if not 0 <= self.smoothing < 1:
             raise ValueError(f"objective.smoothing must lie in [0, 1), got {self.smoothing}.")
 
@@ -102,8 +108,9 @@ class Supervised(nn.Module):
             return loss
         # A pass of its own: clean and mixed images have different batch statistics.
         count = part_of(len(x), self.objective.clean_fraction)
+        clean = random_crop(x[:count], self.objective.clean_crop)
         head = self.head if self.clean_head is None else self.clean_head
-        return loss + weight * self.clean_loss(head(self.encoder(x[:count])), y[:count])
+        return loss + weight * self.clean_loss(head(self.encoder(clean)), y[:count])
 
     def forward(self, x: Images, y: Labels, progress: float = 0.0) -> Losses:
         """Plain training."""
@@ -131,6 +138,16 @@ class Supervised(nn.Module):
     def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
         """Everything follows the encoder's optimiser settings."""
         return {"encoder": list(self.parameters())}
+
+
+def random_crop(x: Images, share: float) -> Float[Tensor, "B 3 h w"]:
+    """The same random part of every image, with sides of `share` times the image's; at 1 nothing is drawn."""
+    if share == 1:
+        return x
+    height, width = (max(round(share * side), 1) for side in x.shape[-2:])
+    top = int(torch.randint(x.shape[-2] - height + 1, ()))
+    left = int(torch.randint(x.shape[-1] - width + 1, ()))
+    return x[..., top : top + height, left : left + width]
 
 
 def part_of(batch: int, fraction: float) -> int:
