@@ -28,8 +28,8 @@ def row(base: Recipe, policy: Policy, *, learned: Optimizer | None = None, clean
 def speedy(samix: Recipe) -> Recipe:
     """SAMix with our speed settings: crops of most pictures for the clean branch, few for the Mixer."""
     mixup: Any = samix.mixup
-    objective = replace(samix.objective, clean_crop=0.625, clean_fraction=0.75)
-    return replace(samix, mixup=replace(mixup, mixer_fraction=0.15), objective=objective)
+    objective = replace(samix.objective, clean_crop=0.625, clean_fraction=0.6)
+    return replace(samix, mixup=replace(mixup, mixer_fraction=0.1), objective=objective)
 
 
 def find_recipe(families: dict[str, Family], name: str, mixup: str | None = None) -> tuple[str, Recipe]:
