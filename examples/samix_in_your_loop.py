@@ -8,7 +8,7 @@ import sys
 import torch
 from torch import nn
 
-from samix import LearnedMixup, SAMix
+from samix import SAMix
 from samix.data.datasets import Data, load_data
 from samix.data.views import normalize
 
@@ -36,8 +36,8 @@ data = load_data(Data(name="digits", size=16, view="none"))
 train, test, classes = data.train, data.test, len(data.train.classes)
 yours = YourClassifier(classes)
 
-# Name the layer whose map the Mixer reads. The momentum suits a short run.
-model = SAMix.wrap(yours, "stage2", classes, LearnedMixup(momentum=0.99, momentum_end=0.999), size=16)
+# Name the layer whose map the Mixer reads.
+model = SAMix.wrap(yours, "stage2", classes, size=16)
 
 groups = [{"params": yours.parameters()}, {"params": model.mixer.parameters(), "lr": 0.1}]
 optimizer = torch.optim.SGD(groups, lr=0.05, momentum=0.9, weight_decay=5e-4)

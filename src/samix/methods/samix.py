@@ -28,7 +28,11 @@ from samix.typing import Images, Labels, Logits, Maps, Mask
 
 @dataclass(frozen=True, kw_only=True)
 class LearnedMixup:
-    """How an online Mixer is built, trained and used; the defaults are SAMix's."""
+    """How an online Mixer is built, trained and used.
+
+    The defaults are SAMix's, made robust for short runs on few pictures; the paper's own values of `mixer`,
+    `beta`, `mask_margin` and the momentum, which suit 100,000 steps, are in `recipes.base.PAPER`.
+    """
 
     mixer: MixerConfig = field(default_factory=MixerConfig)
     """The parts of the Mixer."""
@@ -41,9 +45,9 @@ class LearnedMixup:
     """Weight of the local term of Eq. (8); AutoMix trains on the global term alone."""
     eta: float = 0.5
     """Weight of the global term of Eq. (8)."""
-    beta: float = 0.1
+    beta: float = 0.5
     """Weight of the mask loss at the start of training; falls linearly to 0."""
-    mask_margin: float = 0.1
+    mask_margin: float = 0.0
     """How far mean(mask) may be from lam before the mask loss counts it."""
     variance_weight: float = 2.0
     """How much the mask loss rewards the mask's variance."""
@@ -59,9 +63,9 @@ class LearnedMixup:
     """Part of the batch that trains the Mixer (speed; the paper: 1)."""
     mixer_probability: float = 1.0
     """Probability per batch of training the Mixer at all (official ViT runs: 0.8)."""
-    momentum: float = 0.999
-    """Momentum of the copy at the start, Eq. (14)."""
-    momentum_end: float = 0.999999
+    momentum: float = 0.99
+    """Momentum of the copy at the start, Eq. (14): 1 / (1 - momentum) should be few of the run's steps."""
+    momentum_end: float = 0.999
     """Momentum of the copy at the end of training."""
     momentum_hold: float = 0.1
     """Share of training before the momentum begins to rise."""
@@ -111,6 +115,8 @@ class AutoMixed(LearnedMixup):
     per_sample: bool = False
     local: float = 0.0
     eta: float = 1.0
+    beta: float = 0.1
+    mask_margin: float = 0.1
     variance_weight: float = 0.0
 
 

@@ -172,7 +172,7 @@ def upsample_mask(mask: Content, size: tuple[int, int], mode: str) -> Mask:
 
 @dataclass(frozen=True, kw_only=True)
 class MixerConfig:
-    """Which parts a Mixer is composed of; the defaults are the paper's, AutoMix's and ablations differ."""
+    """Which parts a Mixer is composed of: by default the paper's; AutoMix's and ablations differ."""
 
     encoding: str = "adaptive"
     """How lam enters the features: adaptive (Eq. (9)), concat (AutoMix) or none."""
@@ -188,8 +188,8 @@ class MixerConfig:
     """Dropout inside the non-linear content."""
     reduction: int = 2
     """Inner width is the map's channels divided by this."""
-    init_std: float = 0.01
-    """Standard deviation of the convolutions' initial weights."""
+    init_std: float = 0.1
+    """Standard deviation of the convolutions' first weights; the paper's 0.01 wakes up only in long runs."""
 
     def __post_init__(self) -> None:
         for name, table in (("encoding", ENCODINGS), ("attention", ATTENTIONS), ("content", CONTENTS)):

@@ -7,6 +7,16 @@ from samix.engine.config import POLICIES, Optimizer, Policy, Recipe
 from samix.errors import suggest
 from samix.methods.samix import LearnedMixup
 from samix.methods.supervised import Objective
+from samix.nn.mixer import MixerConfig
+
+PAPER: dict[str, Any] = {
+    "mixer": MixerConfig(init_std=0.01),
+    "beta": 0.1,
+    "mask_margin": 0.1,
+    "momentum": 0.999,
+    "momentum_end": 0.999999,
+}
+"""A Mixer's settings in the paper's long runs, where `LearnedMixup`'s defaults suit short ones."""
 
 
 class Family(NamedTuple):

@@ -10,7 +10,6 @@ from samix.data.datasets import Data
 from samix.engine.config import Network, Optimizer, Plain, Recipe
 from samix.methods.samix import AutoMixed, LearnedMixup
 from samix.mixups import CutMix, MixUp, TokenMix, TransMix
-from samix.nn.mixer import MixerConfig
 from samix.recipes.base import Family, row, speedy
 
 BASE = Recipe(
@@ -22,11 +21,7 @@ BASE = Recipe(
     eval_every=150,
     save_every=20,
 )
-MIXER = MixerConfig(init_std=0.1)
-LEARNED = LearnedMixup(
-    mixer=MIXER, beta=0.3, mask_margin=0.0, variance_weight=0.0, momentum=0.99, momentum_end=0.999
-)
-AUTOMIX = AutoMixed(mixer=replace(AutoMixed().mixer, init_std=0.1), momentum=0.99, momentum_end=0.999)
+LEARNED = LearnedMixup(beta=0.3, variance_weight=0.0)
 VIT = replace(
     BASE,
     encoder=Network(name="small-vit", width=12),
@@ -45,7 +40,7 @@ def foundation(base: Recipe, learned: LearnedMixup) -> dict[str, Recipe]:
         "mixup-clean": row(base, MixUp(alpha=1.0), clean=1.0),
         "mixup2-clean": row(base, MixUp(alpha=2.0), clean=1.0),
         "cutmix-clean": row(base, CutMix(alpha=1.0), clean=1.0),
-        "automix": row(base, AUTOMIX, clean=1.0),
+        "automix": row(base, AutoMixed(), clean=1.0),
         "samix": samix,
         "samix-fast": speedy(samix),
     }

@@ -6,7 +6,6 @@ from samix.data.datasets import Data
 from samix.engine.config import Network, Optimizer, Plain, Recipe
 from samix.methods.samix import AutoMixed, LearnedMixup
 from samix.mixups import CutMix, MixUp
-from samix.nn.mixer import MixerConfig
 from samix.recipes.base import Family, row
 
 BASE = Recipe(
@@ -18,17 +17,14 @@ BASE = Recipe(
     eval_every=10,
     save_every=10,
 )
-MIXER = MixerConfig(init_std=0.1)
-LEARNED = LearnedMixup(mixer=MIXER, beta=0.5, mask_margin=0.0, momentum=0.99, momentum_end=0.999)
-
 DEMO = Family(
     "Embedded shapes, 480 pictures of 32 px, small ResNet, CPU, about a minute a row.",
     {
         "plain": row(BASE, Plain()),
         "mixup": row(BASE, MixUp(alpha=1.0)),
         "cutmix": row(BASE, CutMix(alpha=1.0)),
-        "samix": row(BASE, LEARNED, clean=1.0),
-        "automix": row(BASE, AutoMixed(momentum=0.99, momentum_end=0.999), clean=1.0),
+        "samix": row(BASE, LearnedMixup(), clean=1.0),
+        "automix": row(BASE, AutoMixed(), clean=1.0),
     },
 )
 

@@ -12,8 +12,7 @@ from samix.data.datasets import Data
 from samix.engine.config import Network, Optimizer, Plain, Recipe
 from samix.methods.samix import AutoMixed, LearnedMixup
 from samix.mixups import CutMix, MixUp
-from samix.nn.mixer import MixerConfig
-from samix.recipes.base import Family, row
+from samix.recipes.base import PAPER, Family, row
 
 CIFAR = Recipe(
     data=Data(name="cifar100"),
@@ -33,10 +32,9 @@ TINY = Recipe(
 )
 TINY_LEARNED = replace(TINY.optimizer, min_lr=0.05, mixer_lr=0.1, mixer_min_lr=1e-3)
 
-SAMIX = LearnedMixup(adjust=0.25)
+SAMIX = LearnedMixup(**PAPER | {"adjust": 0.25})
 AUTOMIX = AutoMixed(
-    adjust=0.0,
-    mixer=MixerConfig(encoding="none", attention="cross", content="linear", upsample="nearest"),
+    **PAPER | {"adjust": 0.0, "mixer": replace(AutoMixed().mixer, encoding="none", init_std=0.01)}
 )
 
 CIFAR100_R18 = Family(
