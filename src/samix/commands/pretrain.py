@@ -19,7 +19,7 @@ examples:
   samix pretrain ssl-folder --data.root my/pictures --mixup samix-i --out runs/mine
 
 afterwards:
-  samix knn runs/mine        samix linear runs/mine"""
+  samix knn RUN     samix linear RUN     (a run without labels: --data.name folder --data.root LABELLED)"""
 
 
 def result(summary: dict[str, Any]) -> str:

@@ -40,7 +40,7 @@ IMAGENET = replace(
     method=MoCoV2(),
     epochs=200,
 )
-LARS = Optimizer(name="lars", lr=4.8, weight_decay=1e-6, warmup_epochs=10.0)
+LARS = replace(MOCO, name="lars", lr=4.8, weight_decay=1e-6, warmup_epochs=10.0)
 RESNET = {
     "moco-v2": IMAGENET,
     "moco-v1": replace(IMAGENET, method=MoCoV1(), augment="moco-v1"),
@@ -61,7 +61,9 @@ RESNET = {
 VIT = replace(
     IMAGENET,
     encoder=Network(name="vit-s-moco"),
-    optimizer=Optimizer(name="adamw", lr=2.4e-3, weight_decay=0.1, warmup_epochs=40.0),
+    optimizer=Optimizer(
+        name="adamw", lr=2.4e-3, weight_decay=0.1, warmup_epochs=40.0, mixer_lr=1e-3, mixer_min_lr=1e-4
+    ),
     augment="byol",
     epochs=300,
     batch_size=4096,
