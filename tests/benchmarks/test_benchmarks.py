@@ -51,7 +51,7 @@ def test_steptime_has_the_rows_of_the_table(steptime):
         ("cutmix", 1.0),
         ("automix", 2.94),
         ("samix", 2.94),
-        ("samix-fast", 1.69),
+        ("samix-fast", 1.62),
         ("moco-v2+mixup", 1.76),
         ("moco-v2+samix-i", 2.46),
         ("moco-v2+samix-i-fast", 2.08),
