@@ -191,7 +191,7 @@ def test_value_needs_are_those_of_all_members():
 def test_value_transmix_and_tokenmix_as_members_inside_a_method():
     """The recipes of both papers: mixup in every other batch."""
     torch.manual_seed(1)
-    encoder = build_encoder("deit-s", img_size=32, patch_size=8, depth=6, embed_dim=24, num_heads=3)
+    encoder = build_encoder("deit-s", size=32, patch_size=8, depth=6, embed_dim=24, num_heads=3)
     method = Supervised(encoder, nn.Linear(24, 5), 5)
     model = Mixing(method, Switch(policies=(MixUp(alpha=0.8), TransMix(), TokenMix())))
     counts = set()

@@ -289,7 +289,7 @@ def test_gradient_label_weights_carry_none():
 @pytest.mark.parametrize("normalized", [True, False])
 def test_value_inside_a_method(normalized):
     """The hint comes from the network that is trained; the loss is finite and reaches it."""
-    encoder = build_encoder("deit-s", img_size=32, patch_size=8, depth=6, embed_dim=24, num_heads=3)
+    encoder = build_encoder("deit-s", size=32, patch_size=8, depth=6, embed_dim=24, num_heads=3)
     method = Supervised(encoder, nn.Linear(24, 5), 5, objective=Objective(binary=not normalized))
     losses = Mixing(method, TokenMix(normalized=normalized))(
         torch.randn(4, 3, 32, 32), torch.tensor([0, 1, 2, 3])
