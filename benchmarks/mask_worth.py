@@ -25,12 +25,10 @@ from rich.console import Console
 from rich.table import Table
 
 import samix  # noqa: F401  (prepares torchvision)
-from samix.commands.fields import from_yaml
-from samix.data.datasets import load_data
+from samix.commands.trained import load_trained
 from samix.data.views import normalize, test_view
-from samix.engine.checkpoint import load_checkpoint
-from samix.engine.config import Recipe, build_model
-from samix.losses import EtaBalanced, eta_balanced
+from samix.engine.config import policy_name
+from samix.losses import EtaBalanced, eta_balanced, mask_mean_loss
 from samix.methods.samix import SAMix
 from samix.mixups.adjust import adjust_mask
 from samix.mixups.mixed import blend_pairs
@@ -70,7 +68,7 @@ def searched_masks(model: SAMix, x: Images, y: Labels, pairing: Pairing, grid: t
     optimizer = torch.optim.Adam([cells], lr=SEARCH_RATE)
     for _ in range(SEARCH_STEPS):
         mask = upsample_mask(cells.sigmoid(), size, "bilinear")
-        gap = (mask.mean(dim=(1, 2, 3)) - pairing.lam).abs().mean()
+        gap = mask_mean_loss(mask, pairing.lam, margin=0.0)
         optimizer.zero_grad()
         (len(x) * (judge(model, x, y, pairing, mask).total + 2 * gap)).backward()
         optimizer.step()
@@ -102,24 +100,10 @@ def measure(model: SAMix, x: Images, y: Labels, batch: int, batches: int, seed: 
         for name, mask in kinds(model, x[chosen], y[chosen], pairing).items():
             with torch.no_grad():
                 loss = judge(model, x[chosen], y[chosen], pairing, mask)
-            gap = (mask.mean(dim=(1, 2, 3)) - pairing.lam).abs().mean()
+            gap = mask_mean_loss(mask, pairing.lam, margin=0.0)
             deviation = mask.std(dim=(1, 2, 3)).mean()
             found.setdefault(name, []).append([*map(float, (loss.local, loss.globally, gap, deviation))])
     return [Worth(name, *torch.tensor(rows).mean(dim=0).tolist()) for name, rows in found.items()]
-
-
-def load(run: Path) -> tuple[Recipe, SAMix, Images, Labels]:
-    """A finished run's model and its training pictures as they are tested, unchanged by views."""
-    recipe, checkpoint = from_yaml(run / "config.yaml"), load_checkpoint(run)
-    if not isinstance(recipe, Recipe) or checkpoint is None:
-        raise SystemExit(f"{run} is not a supervised run with a checkpoint.")
-    split = load_data(recipe.data)
-    model = build_model(recipe, len(split.train.classes))
-    if not isinstance(model, SAMix):
-        raise SystemExit(f"{run} learns no masks: its mixup is {type(recipe.mixup).__name__}.")
-    model.load_state_dict(checkpoint["model"])
-    pictures = test_view(recipe.data)(split.train.pictures)
-    return recipe, model, normalize(pictures, split.mean, split.std), split.train.labels
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -130,8 +114,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=0, help="of batches, pairs and lam")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args(arguments)
-    recipe, model, x, y = load(options.run)
-    rows = measure(model, x, y, recipe.batch_size, options.batches, options.seed)
+    recipe, split, model, _ = load_trained(options.run)
+    if not isinstance(model, SAMix):
+        raise SystemExit(f"{options.run} learns no masks: its mixup is {policy_name(recipe)}.")
+    x = normalize(test_view(recipe.data)(split.train.pictures), split.mean, split.std)
+    rows = measure(model, x, split.train.labels, recipe.batch_size, options.batches, options.seed)
     if options.json:
         print(json.dumps({"rows": [row._asdict() for row in rows]}, indent=2))
         return

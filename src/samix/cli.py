@@ -58,7 +58,8 @@ def run(words: list[str]) -> int:
         if words[0] not in COMMANDS:
             raise ValueError(f"unknown command {suggest(words[0], COMMANDS)}")
         importlib.import_module(f"samix.commands.{words[0]}").run(words[1:])
-    except BrokenPipeError:
+        importlib.import_module("samix.distributed").leave()
+    except BrokenPipeError:  # an OSError, but nobody's mistake: see `main`
         raise
     except (ValueError, OSError, ArithmeticError, RuntimeError, ImportError) as error:
         if os.environ.get("SAMIX_DEBUG"):

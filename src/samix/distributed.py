@@ -17,6 +17,12 @@ def rank() -> int:
     return distributed.get_rank() if distributed.is_initialized() else 0
 
 
+def leave() -> None:
+    """Ends what this process shares with the others, whose threads must not outlive Python."""
+    if distributed.is_initialized():
+        distributed.destroy_process_group()
+
+
 def gather(rows: Tensor) -> Tensor:
     """The rows of all processes in the order of their ranks; gradients find the way back."""
     if world() == 1:

@@ -3,12 +3,16 @@
 import importlib.util
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
 
+from samix.data.datasets import Data
+from samix.engine.config import Network, Recipe
+from samix.engine.loop import train
 from samix.methods.samix import LearnedMixup, SAMix
 from samix.nn.mixer import MixerConfig
 
@@ -146,6 +150,7 @@ def test_mask_worth_compares_masks_for_the_same_pairs():
 
 
 def test_mask_worth_refuses_a_run_without_masks(tmp_path):
-    (tmp_path / "config.yaml").write_text("data:\n  name: digits\n")
-    with pytest.raises(SystemExit, match="not a supervised run with a checkpoint"):
+    recipe = Recipe(data=Data(size=16, train_pictures=24, test_pictures=12), encoder=Network(width=4))
+    train(replace(recipe, epochs=1, batch_size=6), tmp_path, name="tiny/plain", quiet=True)
+    with pytest.raises(SystemExit, match="learns no masks: its mixup is plain"):
         load("mask_worth").main([str(tmp_path)])

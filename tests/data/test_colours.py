@@ -28,16 +28,12 @@ THEIRS = (tv.adjust_brightness, tv.adjust_contrast, tv.adjust_saturation, tv.adj
 OURS = (adjust_brightness, adjust_contrast, adjust_saturation, adjust_hue)
 
 
-def random_pictures(count: int, height: int, width: int) -> Tensor:
-    return torch.randint(0, 256, (count, 3, height, width), dtype=torch.uint8)
-
-
 def shades_apart(ours: Tensor, theirs: Tensor) -> int:
     return int((ours.int() - theirs.int()).abs().max())
 
 
 @pytest.mark.parametrize("which", range(4), ids=["brightness", "contrast", "saturation", "hue"])
-def test_value_adjustments_are_torchvisions(which):
+def test_value_adjustments_are_torchvisions(which, random_pictures):
     pictures = random_pictures(9, 11, 14)
     pictures[0] = 77  # grey
     pictures[1, 2] = pictures[1, 0]  # ties
@@ -69,7 +65,7 @@ def record_jitter(monkeypatch) -> list[tuple[int, Tensor]]:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_value_jitter_is_torchvisions_one_after_the_other(monkeypatch, seed):
+def test_value_jitter_is_torchvisions_one_after_the_other(monkeypatch, seed, random_pictures):
     torch.manual_seed(seed)
     made = record_jitter(monkeypatch)
     pictures = random_pictures(7, 12, 10)
@@ -100,7 +96,7 @@ def test_value_jitter_of_no_strength_keeps_pictures():
 
 
 @pytest.mark.parametrize(("height", "width", "taps"), [(32, 32, 3), (96, 96, 9), (224, 40, 5), (9, 9, 3)])
-def test_value_blur_is_torchvisions(height, width, taps):
+def test_value_blur_is_torchvisions(height, width, taps, random_pictures):
     pictures = random_pictures(4, height, width)
     sigma = torch.tensor([0.1, 0.5, 1.3, 2.0])
     ours = blur(pictures / 255, sigma)
@@ -120,7 +116,7 @@ def test_value_blur_draws_a_sigma_per_picture():
     assert len({tuple(seen.flatten().tolist()) for seen in gaussian_blur(x, (0.5, 2.0), 1.0)}) == 8
 
 
-def test_value_grey_and_solarize_are_torchvisions():
+def test_value_grey_and_solarize_are_torchvisions(random_pictures):
     pictures = random_pictures(3, 16, 16)
     grey = torch.stack([tv.rgb_to_grayscale(picture / 255, 3) for picture in pictures])
     assert_close(to_grey(pictures / 255, 1.0), grey)

@@ -18,10 +18,6 @@ from samix.pixels import to_bytes
 from samix.random import seeded
 
 
-def random_pictures(count: int, height: int, width: int) -> Tensor:
-    return torch.randint(0, 256, (count, 3, height, width), dtype=torch.uint8)
-
-
 def shades_apart(ours: Tensor, theirs: Tensor) -> int:
     return int((ours.int() - theirs.int()).abs().max())
 
@@ -29,7 +25,7 @@ def shades_apart(ours: Tensor, theirs: Tensor) -> int:
 @pytest.mark.parametrize(
     ("height", "width", "size"), [(32, 32, 32), (40, 50, 16), (9, 13, 24), (64, 21, 20), (30, 30, 7)]
 )
-def test_value_resized_crop_is_torchvisions(height, width, size):
+def test_value_resized_crop_is_torchvisions(height, width, size, random_pictures):
     pictures = random_pictures(12, height, width)
     boxes = draw_boxes(torch.full((12,), height), torch.full((12,), width), 0.08)
     flipped = torch.arange(12) % 2 == 1
@@ -92,7 +88,7 @@ def test_value_what_never_fits_is_torchvisions_central_box(height, width):
     assert tuple(int(edge) for edge in ours) == tuple(theirs)
 
 
-def test_value_crops_of_a_list_are_those_of_a_tensor():
+def test_value_crops_of_a_list_are_those_of_a_tensor(random_pictures):
     pictures = random_pictures(6, 40, 30)
     with seeded(3):
         batch = random_resized_crop(pictures, 16, 0.2, 0.5)

@@ -75,10 +75,11 @@ def test_error_a_broken_pack_is_named(write_pack, tmp_path):
         read_pack(path)
 
 
-def test_error_a_broken_picture_of_a_pack_has_its_number():
-    files = [encoded(flat(10)), b"no picture"]
-    with pytest.raises(ValueError, match="cannot read picture 1 of a pack"):
-        Packed(files).decoded()
+def test_error_a_broken_picture_names_its_pack():
+    pictures = Packed([encoded(flat(10)), b"no picture"], Path("some.npz"))
+    with pytest.raises(ValueError, match="cannot read a picture of some.npz"):
+        pictures.pick(torch.tensor([1])).decoded()
+    assert pictures.pick(torch.tensor([0])).decoded().shape == (1, 3, 32, 32)
 
 
 @pytest.mark.parametrize("words", [True, False])

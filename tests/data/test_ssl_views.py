@@ -14,11 +14,7 @@ STILL = Augment(min_scale=1.0, jitter_prob=0.0, grey_prob=0.0, blur_prob=0.0, fl
 """Shows a square picture as it is."""
 
 
-def random_pictures(count: int, height: int, width: int) -> Tensor:
-    return torch.randint(0, 256, (count, 3, height, width), dtype=torch.uint8)
-
-
-def test_value_flip_probability():
+def test_value_flip_probability(random_pictures):
     pictures = random_pictures(400, 6, 6)
     seen = two_views(pictures, 6, (replace(STILL, flip_prob=0.3), replace(STILL, flip_prob=1.0)))
     first, second = seen.chunk(2)
@@ -30,7 +26,7 @@ def test_value_flip_probability():
 
 @pytest.mark.parametrize("part", [1, 3 * 64, 10**6])
 @pytest.mark.parametrize("listed", [False, True])
-def test_value_first_views_come_first_whatever_the_parts(monkeypatch, part, listed):
+def test_value_first_views_come_first_whatever_the_parts(monkeypatch, part, listed, random_pictures):
     monkeypatch.setattr(ssl_views, "PART", part)
     pictures = random_pictures(7, 8, 8)
     pair = (STILL, replace(STILL, flip_prob=1.0, solarize_prob=1.0))
@@ -39,7 +35,7 @@ def test_value_first_views_come_first_whatever_the_parts(monkeypatch, part, list
     assert torch.equal(seen, torch.cat([pictures, mirrored]))
 
 
-def test_value_grey_first_leaves_no_colour():
+def test_value_grey_first_leaves_no_colour(random_pictures):
     always = Augment(grey_prob=1.0, jitter_prob=1.0, blur_prob=0.0)
     pictures = random_pictures(4, 16, 16)
     with seeded(1):
@@ -52,7 +48,7 @@ def test_value_grey_first_leaves_no_colour():
 
 
 @pytest.mark.parametrize("name", AUGMENTS)
-def test_value_every_pair_runs_on_any_pictures(name):
+def test_value_every_pair_runs_on_any_pictures(name, random_pictures):
     pictures = [random_pictures(1, *side)[0] for side in ((17, 40), (9, 9), (64, 33), (12, 90))]
     batch = random_pictures(5, 19, 23)
     for given_pictures, size in ((pictures, 13), (batch, 15), (batch[:1], 32), (pictures[:1], 8)):
@@ -60,14 +56,14 @@ def test_value_every_pair_runs_on_any_pictures(name):
         assert seen.shape == (2 * len(given_pictures), 3, size, size) and seen.dtype == torch.uint8
 
 
-def test_value_each_picture_and_view_on_its_own():
+def test_value_each_picture_and_view_on_its_own(random_pictures):
     pictures = random_pictures(1, 32, 32).expand(8, -1, -1, -1)
     seen = two_views(pictures, 32, AUGMENTS["moco-v2"])
     assert len({tuple(s.flatten().tolist()) for s in seen}) == 16
 
 
 @pytest.mark.parametrize("listed", [False, True])
-def test_invariant_seed_decides_and_input_stays(listed):
+def test_invariant_seed_decides_and_input_stays(listed, random_pictures):
     pictures = random_pictures(6, 20, 20)
     before = pictures.clone()
     shown = list(pictures) if listed else pictures

@@ -12,10 +12,6 @@ from samix.data.datasets import CIFAR_STATS, Data
 from samix.data.views import crop_flip, denormalize, normalize, reflect, train_view
 
 
-def random_pictures(count: int, height: int, width: int) -> Tensor:
-    return torch.randint(0, 256, (count, 3, height, width), dtype=torch.uint8)
-
-
 def crops(picture: Tensor, padding: int) -> list[Tensor]:
     """Every crop of a reflect-padded picture, as it is and flipped, one after the other."""
     height, width = picture.shape[-2:]
@@ -28,15 +24,17 @@ def crops(picture: Tensor, padding: int) -> list[Tensor]:
     return found
 
 
-@given(st.integers(8, 13), st.integers(8, 13), st.integers(0, 4), st.integers(0, 1000))
-def test_value_crop_flip_gives_windows_of_the_padded_picture(height, width, padding, seed):
+@given(
+    height=st.integers(8, 13), width=st.integers(8, 13), padding=st.integers(0, 4), seed=st.integers(0, 1000)
+)
+def test_value_crop_flip_gives_windows_of_the_padded_picture(random_pictures, height, width, padding, seed):
     torch.manual_seed(seed)
     pictures = random_pictures(3, height, width)
     for picture, seen in zip(pictures, crop_flip(pictures, padding), strict=True):
         assert any(torch.equal(seen, crop) for crop in crops(picture, padding))
 
 
-def test_value_crop_flip_reaches_every_window_and_flips_half():
+def test_value_crop_flip_reaches_every_window_and_flips_half(random_pictures):
     picture = random_pictures(1, 8, 8)
     seen = crop_flip(picture.expand(2000, -1, -1, -1), padding=2)
     which = [next(i for i, w in enumerate(crops(picture[0], 2)) if torch.equal(w, s)) for s in seen]
@@ -45,7 +43,7 @@ def test_value_crop_flip_reaches_every_window_and_flips_half():
     assert 0.45 < flipped < 0.55
 
 
-def test_value_crop_flip_keeps_its_input():
+def test_value_crop_flip_keeps_its_input(random_pictures):
     pictures = random_pictures(4, 8, 8)
     before = pictures.clone()
     seen = crop_flip(pictures)
@@ -59,7 +57,7 @@ def test_value_reflect():
 
 
 @pytest.mark.parametrize("view", ["crop-flip", "resized-crop", "none"])
-def test_shape_any_view_of_pictures_of_any_size(view):
+def test_shape_any_view_of_pictures_of_any_size(view, random_pictures):
     see = train_view(Data(size=16, view=view))
     for pictures in (random_pictures(3, 16, 16), random_pictures(3, 20, 24)):
         assert see(pictures).shape == (3, 3, 16, 16)
@@ -68,13 +66,13 @@ def test_shape_any_view_of_pictures_of_any_size(view):
     assert see(several).dtype == torch.uint8
 
 
-def test_value_view_none_leaves_pictures_as_they_are():
+def test_value_view_none_leaves_pictures_as_they_are(random_pictures):
     pictures = random_pictures(3, 16, 16)
     assert torch.equal(train_view(Data(size=16, view="none"))(pictures), pictures)
     assert torch.equal(views.test_view(Data(size=16))(pictures), pictures)
 
 
-def test_value_resized_crop_looks_at_each_picture_on_its_own():
+def test_value_resized_crop_looks_at_each_picture_on_its_own(random_pictures):
     picture = random_pictures(1, 32, 32)
     seen = train_view(Data(size=16, view="resized-crop"))(picture.expand(8, -1, -1, -1))
     assert len({tuple(s.flatten().tolist()) for s in seen}) == 8

@@ -141,3 +141,6 @@ def test_value_devices_on_the_command_line(tmp_path, start, read_json):
     assert done.returncode == 0, done.stderr[-3000:]
     assert done.stdout.count("top-1") == 1
     assert read_json(tmp_path / "run" / "summary.json")["epochs"] == 1
+    tested = start(script, "eval", tmp_path / "run", "--json")
+    assert tested.returncode == 0, tested.stderr[-3000:]
+    assert tested.stdout.count('"mix_q"') == 1, "the first process alone prints"

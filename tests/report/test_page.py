@@ -3,9 +3,9 @@ from html.parser import HTMLParser
 
 import pytest
 
-from samix.report import compare, find_runs, write_page
+from samix.report import find_runs, write_page
 from samix.report import page as module
-from samix.report.page import page, verdict
+from samix.report.page import page
 from samix.report.runs import read_run
 from samix.report.style import write_png
 
@@ -123,12 +123,6 @@ def test_families_have_sections_and_different_setups_are_named(write_run):
     text = page(runs)
     assert {"a", "b"} <= set(Outline(text).headings)
     assert text.count("differ in more than the way they mix") == 1
-
-
-def test_chance_is_named_with_one_seed_only(write_run):
-    runs = [read_run(write_run(f"demo/{name}", name, seed)) for name in ("plain", "samix") for seed in (0, 1)]
-    assert "may be chance" in verdict(compare(run for run in runs if run.seed == 0))
-    assert "may be chance" not in verdict(compare(runs))
 
 
 def test_error_without_runs(tmp_path):

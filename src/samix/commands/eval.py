@@ -8,10 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 import samix  # noqa: F401  (prepares torchvision)
-from samix.commands.fields import from_yaml, override
-from samix.data.datasets import load_data
-from samix.engine.checkpoint import load_checkpoint
-from samix.engine.config import Recipe, build_model
+from samix.commands.trained import load_trained
 from samix.engine.loop import make_fabric
 from samix.engine.testing import evaluate
 
@@ -31,26 +28,16 @@ def run(words: list[str]) -> None:
     if not named:
         raise ValueError("name a run folder first: samix eval RUN [--field value ...].")
     options.run = Path(words[0])
-    recipe = override(from_yaml(options.run / "config.yaml"), rest)
-    if not isinstance(recipe, Recipe):
-        raise ValueError(
-            f"{options.run} is a pre-training and has no classifier. Try `samix knn` or `samix linear`."
-        )
-    found = load_checkpoint(options.run)
-    if found is None:
-        raise FileNotFoundError(f"{options.run} has no checkpoint yet. Train it first with `samix train`.")
+    recipe, split, model, step = load_trained(options.run, rest)
     fabric = make_fabric(recipe)
     fabric.launch()
-    split = load_data(recipe.data)
-    model = build_model(recipe, len(split.train.classes))
-    model.load_state_dict(found["model"])
     scores = evaluate(fabric, fabric.to_device(model), split, recipe)
     if not fabric.is_global_zero:
         return
     if options.json:
         print(json.dumps({head: score._asdict() for head, score in scores.items()}, indent=2))
         return
-    table = Table("head", "top-1 %", "top-5 %", "ECE %", title=f"{options.run}, step {found['step']}")
+    table = Table("head", "top-1 %", "top-5 %", "ECE %", title=f"{options.run}, step {step}")
     for head, score in scores.items():
         table.add_row(head, *(f"{value:.2f}" for value in score))
     Console().print(table)

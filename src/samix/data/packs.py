@@ -23,8 +23,8 @@ UNREADABLE = (UnidentifiedImageError, Image.DecompressionBombError, OSError, Syn
 class Packed(Sequence[Tensor]):
     """Encoded pictures of one size, so that only those that are wanted need be decoded."""
 
-    def __init__(self, files: list[bytes]) -> None:
-        self.files = files
+    def __init__(self, files: list[bytes], source: Path) -> None:
+        self.files, self.source = files, source
 
     def __len__(self) -> int:
         return len(self.files)
@@ -33,11 +33,11 @@ class Packed(Sequence[Tensor]):
         try:
             return decode(self.files[i])
         except UNREADABLE as error:
-            raise ValueError(f"cannot read picture {i} of a pack: {error}. Copy the pack again.") from error
+            raise ValueError(f"cannot read a picture of {self.source}: {error}. Copy it again.") from error
 
     def pick(self, chosen: Tensor) -> "Packed":
         """Some of them."""
-        return Packed([self.files[i] for i in chosen.tolist()])
+        return Packed([self.files[i] for i in chosen.tolist()], self.source)
 
     def decoded(self) -> Tensor:
         """uint8 [N, 3, H, W]."""
@@ -76,12 +76,12 @@ def read_pack(path: Path) -> dict[str, Part]:
     try:
         with np.load(path, allow_pickle=False) as pack:
             words = tuple(str(w) for w in pack["class_words" if "class_words" in pack else "class_names"])
-            return {part: _read_part(pack, part, words) for part in ("train", "val")}
+            return {part: _read_part(pack, part, words, path) for part in ("train", "val")}
     except (BadZipFile, KeyError, ValueError, EOFError) as error:
         raise ValueError(f"cannot read the pack {path}: {error}. Copy it again, or remove it.") from error
 
 
-def _read_part(pack: np.lib.npyio.NpzFile, part: str, words: tuple[str, ...]) -> Part:
+def _read_part(pack: np.lib.npyio.NpzFile, part: str, words: tuple[str, ...], path: Path) -> Part:
     data, offsets = pack[f"{part}_bytes"], pack[f"{part}_offsets"]
     files = [data[a:b].tobytes() for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
-    return Packed(files), torch.from_numpy(pack[f"{part}_labels"]).long(), words
+    return Packed(files, path), torch.from_numpy(pack[f"{part}_labels"]).long(), words

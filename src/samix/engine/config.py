@@ -239,7 +239,7 @@ def build_model(recipe: Recipe, classes: int, stats: Stats | None = None) -> Sup
     encoder = recipe.encoder.build(recipe.data.size)
     channels, dim = encoder.probe(recipe.data.size)
     branch = recipe.objective.clean_weight > 0 and not isinstance(recipe.mixup, Plain)
-    if branch and recipe.objective.clean_crop < 1 and "size" in ENCODERS[recipe.encoder.name].takes:
+    if branch and recipe.objective.clean_crop < 1 and ENCODERS[recipe.encoder.name].one_size:
         raise ValueError(
             f"{recipe.encoder.name} takes pictures of one size only: leave objective.clean_crop at 1, "
             "and save time with objective.clean_fraction."

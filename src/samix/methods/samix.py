@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor, nn
 
-from samix.losses import EtaBalanced, eta_balanced, mask_loss
+from samix.losses import EtaBalanced, eta_balanced, mask_loss, mask_mean_loss
 from samix.methods.base import Losses, MixerLog
 from samix.methods.hints import frozen
 from samix.methods.supervised import Supervised, part_of
@@ -31,7 +31,7 @@ class LearnedMixup:
     """How an online Mixer is built, trained and used.
 
     The defaults are SAMix's, made robust for short runs on few pictures; the paper's own values of `mixer`,
-    `beta`, `mask_margin` and the momentum, which suit 100,000 steps, are in `recipes.base.PAPER`.
+    `beta`, `mask_margin` and the momentum, which suit 100,000 steps, are in `recipes.base.as_published`.
     """
 
     mixer: MixerConfig = field(default_factory=MixerConfig)
@@ -253,6 +253,6 @@ def vital_signs(
         globally=generation.globally.detach(),
         mask=masks.detach(),
         gamma=mask.new_tensor(float("nan")) if gamma is None else gamma.detach().clone(),
-        gap=(mask.mean(dim=(1, 2, 3)) - pairing.lam).abs().mean(),
+        gap=mask_mean_loss(mask, pairing.lam, margin=0.0),
         deviation=mask.std(dim=(1, 2, 3)).mean(),
     )

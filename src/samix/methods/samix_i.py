@@ -32,13 +32,9 @@ from samix.typing import Embeddings, Images, Index, Labels, Maps
 
 @dataclass(frozen=True, kw_only=True)
 class InstanceMixup(LearnedMixup):
-    """SAMix-I: the local term is Eq. (7), the global term Eq. (4). The defaults are the paper's."""
+    """SAMix-I: the local term is Eq. (7), the global term Eq. (4)."""
 
-    mixer: MixerConfig = field(default_factory=lambda: MixerConfig(dropout=0.1, init_std=0.01))
-    beta: float = 0.1
-    mask_margin: float = 0.1
-    momentum: float = 0.999
-    momentum_end: float = 0.999999
+    mixer: MixerConfig = field(default_factory=lambda: MixerConfig(dropout=0.1))
     adjust_margin: float = 0.1
     lam_margin: float = -1.0
     negatives: int = 4096

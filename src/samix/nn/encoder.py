@@ -83,6 +83,11 @@ class EncoderSpec:
     multiple: int = 1
     """The side of a picture must be a multiple of it."""
 
+    @property
+    def one_size(self) -> bool:
+        """Whether a network takes pictures of the size alone that it was built for."""
+        return "size" in self.takes
+
 
 def _cifar(name: str) -> EncoderSpec:
     def build(**options: Any) -> nn.Module:

@@ -1,22 +1,14 @@
 """Families of recipes: one base, one row per method, by `dataclasses.replace` and never by copy."""
 
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from samix.engine.config import POLICIES, Optimizer, Policy, Recipe
 from samix.errors import suggest
 from samix.methods.samix import LearnedMixup
 from samix.methods.supervised import Objective
-from samix.nn.mixer import MixerConfig
 
-PAPER: dict[str, Any] = {
-    "mixer": MixerConfig(init_std=0.01),
-    "beta": 0.1,
-    "mask_margin": 0.1,
-    "momentum": 0.999,
-    "momentum_end": 0.999999,
-}
-"""A Mixer's settings in the paper's long runs, where `LearnedMixup`'s defaults suit short ones."""
+Learned = TypeVar("Learned", bound=LearnedMixup)
 
 
 class Family(NamedTuple):
@@ -33,6 +25,12 @@ def row(base: Recipe, policy: Policy, *, learned: Optimizer | None = None, clean
     optimizer = learned if learned is not None and isinstance(policy, LearnedMixup) else base.optimizer
     objective: Objective = replace(base.objective, clean_weight=clean)
     return replace(base, mixup=policy, optimizer=optimizer, objective=objective)
+
+
+def as_published(policy: Learned) -> Learned:
+    """A learned policy with the paper's settings for runs of 100,000 steps; the defaults suit short ones."""
+    mixer = replace(policy.mixer, init_std=0.01)
+    return replace(policy, mixer=mixer, beta=0.1, mask_margin=0.1, momentum=0.999, momentum_end=0.999999)
 
 
 def speedy(samix: Recipe) -> Recipe:

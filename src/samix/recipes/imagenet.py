@@ -12,7 +12,7 @@ from samix.engine.config import Machine, Network, Optimizer, Plain, Recipe
 from samix.methods.samix import AutoMixed, LearnedMixup
 from samix.mixups import CutMix, MixUp
 from samix.nn.mixer import MixerConfig
-from samix.recipes.base import PAPER, Family, row
+from samix.recipes.base import Family, as_published, row
 
 BASE = Recipe(
     data=Data(name="folder", size=224, view="resized-crop", test_resize=256, workers=8),
@@ -23,9 +23,10 @@ BASE = Recipe(
     batch_size=256,
 )
 LEARNED = replace(BASE.optimizer, mixer_lr=0.1, mixer_min_lr=1e-3)
-SETTINGS = PAPER | {"adjust": 0.0, "momentum_end": 0.99999}
-SAMIX = LearnedMixup(**SETTINGS | {"eta": 0.1, "mixer": MixerConfig(dropout=0.1, init_std=0.01)})
-AUTOMIX = AutoMixed(**SETTINGS | {"mixer": replace(AutoMixed().mixer, init_std=0.01)})
+SAMIX, AUTOMIX = (
+    replace(as_published(policy), adjust=0.0, momentum_end=0.99999)
+    for policy in (LearnedMixup(eta=0.1, mixer=MixerConfig(dropout=0.1)), AutoMixed())
+)
 
 
 def _family(encoder: str, cutmix_alpha: float, learned: Optimizer) -> dict[str, Recipe]:

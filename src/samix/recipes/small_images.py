@@ -12,7 +12,7 @@ from samix.data.datasets import Data
 from samix.engine.config import Network, Optimizer, Plain, Recipe
 from samix.methods.samix import AutoMixed, LearnedMixup
 from samix.mixups import CutMix, MixUp
-from samix.recipes.base import PAPER, Family, row
+from samix.recipes.base import Family, as_published, row
 
 CIFAR = Recipe(
     data=Data(name="cifar100"),
@@ -32,10 +32,8 @@ TINY = Recipe(
 )
 TINY_LEARNED = replace(TINY.optimizer, min_lr=0.05, mixer_lr=0.1, mixer_min_lr=1e-3)
 
-SAMIX = LearnedMixup(**PAPER | {"adjust": 0.25})
-AUTOMIX = AutoMixed(
-    **PAPER | {"adjust": 0.0, "mixer": replace(AutoMixed().mixer, encoding="none", init_std=0.01)}
-)
+SAMIX = as_published(LearnedMixup(adjust=0.25))
+AUTOMIX = as_published(AutoMixed(adjust=0.0, mixer=replace(AutoMixed().mixer, encoding="none")))
 
 CIFAR100_R18 = Family(
     "CIFAR-100, ResNet-18 with CIFAR stem, 800 epochs; the paper's table; one GPU-day a row.",

@@ -14,12 +14,16 @@ from samix.engine.pretraining import Pretraining
 from samix.methods.byol import BYOLConfig
 from samix.methods.moco import MoCoV1, MoCoV2
 from samix.methods.mocov3 import MoCoV3Config
+from samix.methods.samix_c import ClusterMixup
+from samix.methods.samix_i import InstanceMixup
 from samix.methods.simclr import SimCLRConfig
 from samix.methods.simsiam import SimSiamConfig
 from samix.methods.swav import SwAVConfig
+from samix.recipes.base import as_published
 from samix.recipes.ssl_base import PretrainingFamily, rows_of
 
 MOCO = Optimizer(lr=0.03, weight_decay=1e-4, mixer_lr=0.03, mixer_min_lr=3e-4)
+MIXUPS = {"samix-i": as_published(InstanceMixup()), "samix-c": as_published(ClusterMixup())}
 MIXED = rows_of("moco-v2", "mixup", "cutmix", "samix-i", "samix-c")
 
 TINY = Pretraining(
@@ -78,18 +82,18 @@ TRANSFORMER = {
 TINY_R18_SSL = PretrainingFamily(
     "Tiny-ImageNet at 96 px, ResNet-18, 400 epochs; the paper's table; GPU.",
     {"moco-v2": TINY},
-    {},
+    MIXUPS,
     MIXED,
 )
 IMAGENET_R50_SSL = PretrainingFamily(
     "ImageNet, ResNet-50, 200 or 300 epochs; the paper's tables; several GPUs.",
     RESNET,
-    {},
+    MIXUPS,
     (*MIXED, *list(RESNET)[1:]),
 )
 IMAGENET_VIT_SSL = PretrainingFamily(
     "ImageNet, ViT-S, 300 epochs; the paper's table; many GPUs.",
     TRANSFORMER,
-    {},
+    MIXUPS,
     tuple(TRANSFORMER),
 )

@@ -1,0 +1,36 @@
+"""A supervised run, loaded again from its folder."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from samix.commands.fields import from_yaml, override
+from samix.data.datasets import Split, load_data
+from samix.engine.checkpoint import load_checkpoint
+from samix.engine.config import Recipe, build_model
+from samix.methods.mixing import Mixing
+from samix.methods.samix import SAMix
+from samix.methods.supervised import Supervised
+
+
+class Trained(NamedTuple):
+    """What a run folder holds, with the pictures that it learned from and was tested on."""
+
+    recipe: Recipe
+    split: Split
+    model: Supervised | Mixing | SAMix
+    step: int
+
+
+def load_trained(run: Path, words: Sequence[str] = ()) -> Trained:
+    """The last checkpoint of a run; `words` override fields of its recipe."""
+    recipe = override(from_yaml(run / "config.yaml"), list(words))
+    if not isinstance(recipe, Recipe):
+        raise ValueError(f"{run} is a pre-training and has no classifier. Try `samix knn` or `samix linear`.")
+    found = load_checkpoint(run)
+    if found is None:
+        raise FileNotFoundError(f"{run} has no checkpoint yet. Train it first with `samix train`.")
+    split = load_data(recipe.data)
+    model = build_model(recipe, len(split.train.classes), split.stats)
+    model.load_state_dict(found["model"])
+    return Trained(recipe, split, model, found["step"])
