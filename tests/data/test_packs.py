@@ -30,7 +30,7 @@ def flat(colour: int, size: int = 32) -> np.ndarray:
 def write_pack(tmp_path) -> Callable[..., Path]:
     """Writes a pack whose picture number n is flat with value 10 n and has label n modulo the classes."""
 
-    def write(name: str, count: int = 6, words: bool = True, size: int = 32) -> Path:
+    def write(name: str, count: int = 6, words: bool = True, size: int = 32, without: str = "") -> Path:
         arrays: dict[str, np.ndarray] = {"class_names": np.array(["n01", "n02", "n03"])}
         if words:
             arrays["class_words"] = np.array(["cat", "dog", "car"])
@@ -40,7 +40,8 @@ def write_pack(tmp_path) -> Callable[..., Path]:
             arrays[f"{part}_offsets"] = np.cumsum([0, *map(len, files)])
             arrays[f"{part}_labels"] = (np.arange(number) % 3).astype(np.int16)
             arrays[f"{part}_names"] = np.array([f"{n}.jpg".encode() for n in range(number)])
-        np.savez(tmp_path / name, **arrays)
+        kept = {key: value for key, value in arrays.items() if not without or not key.startswith(without)}
+        np.savez(tmp_path / name, **kept)
         return tmp_path / name
 
     return write
@@ -71,7 +72,7 @@ def test_error_a_broken_pack_is_named(write_pack, tmp_path):
         with pytest.raises(ValueError, match=r"cannot read the pack .*some.npz.*Copy it again"):
             read_pack(path)
     np.savez(path, class_names=np.array(["a"]))
-    with pytest.raises(ValueError, match=r"cannot read the pack .*some.npz.*train_bytes"):
+    with pytest.raises(ValueError, match=r"cannot read the pack .*some.npz.*neither train_bytes"):
         read_pack(path)
 
 
@@ -111,6 +112,27 @@ def test_value_named_datasets_read_their_packs(write_pack, tmp_path, name, pack,
     assert split.test.classes == ("cat", "dog", "car")
 
 
+def test_value_a_pack_may_stand_where_a_folder_does(write_pack):
+    root = str(write_pack("mine.npz"))
+    split = load_data(Data(name="folder", root=root))
+    assert split.train.pictures.shape == (6, 3, 32, 32) and len(split.test.labels) == 3
+    split = load_data(Data(name="pictures", root=root))
+    assert split.train.pictures.shape == (9, 3, 32, 32), "all splits, without labels"
+    assert split.train.classes == ("picture",) and split.train.labels.tolist() == [0] * 9
+
+
+def test_error_a_pack_of_one_split_cannot_be_trained_on_with_labels(write_pack):
+    path = write_pack("tests.npz", without="train")
+    with pytest.raises(ValueError, match=r"tests.npz has no split 'train'.*--data.name pictures"):
+        load_data(Data(name="folder", root=str(path)))
+    assert len(load_data(Data(name="pictures", root=str(path))).train.labels) == 3
+
+
+def test_value_pictures_of_several_sizes_stay_apart():
+    packed = Packed([encoded(flat(10, 32)), encoded(flat(20, 24))], Path("some.npz"))
+    assert [tuple(picture.shape) for picture in packed.decoded()] == [(3, 32, 32), (3, 24, 24)]
+
+
 def test_value_root_then_variable_then_data_folder(tmp_path, monkeypatch):
     for place in ("given", "variable", "here/data"):
         (tmp_path / place).mkdir(parents=True)
@@ -144,6 +166,14 @@ def test_value_the_shared_cifar10_pack():
     assert split.test.labels.bincount().tolist() == [1000] * 10
     mean = split.test.pictures.float().mean(dim=(0, 2, 3)) / 255
     torch.testing.assert_close(mean, torch.tensor(split.mean), atol=0.01, rtol=0)
+
+
+def test_value_the_shared_imagenet_samples():
+    if not (SHARED / "imagenet_samples.npz").is_file():
+        pytest.skip("the ImageNet samples are not on this machine (set SAMIX_DATA)")
+    split = load_data(Data(name="pictures", root=str(SHARED / "imagenet_samples.npz"), size=64))
+    assert len(split.train.labels) == 200
+    assert {min(picture.shape[1:]) for picture in split.train.pictures} == {256}
 
 
 def test_value_the_shared_tiny_imagenet_pack_has_the_documented_layout():

@@ -5,13 +5,14 @@ Small sets are decoded once and kept in memory as uint8; large folders are decod
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from samix.data.folders import LazyPictures, read_folder, read_pictures, read_tiny_imagenet
-from samix.data.packs import Packed, find_root, read_pack
+from samix.data.packs import Packed, all_of, find_root, read_pack
 from samix.data.synthetic import SHAPES, draw_pictures
 from samix.errors import suggest
 from samix.random import fold
@@ -53,7 +54,7 @@ class Data:
     name: str = "synthetic"
     """A name of DATASETS: synthetic, digits, cifar10, cifar100, tiny-imagenet, folder, pictures."""
     root: str | None = None
-    """Folder of the dataset; without it $SAMIX_DATA, then ./data."""
+    """Folder of the dataset (`folder`, `pictures`: or a pack, .npz); without it $SAMIX_DATA, then ./data."""
     size: int = 32
     """Side of the square picture that the network sees."""
     train_pictures: int | None = None
@@ -137,6 +138,17 @@ def pick(pictures: Sequence[Tensor] | Tensor, chosen: Tensor) -> Sequence[Tensor
     return [pictures[i] for i in chosen.tolist()]
 
 
+def _labelled_pack(path: Path) -> dict[str, Any]:
+    parts = read_pack(path)
+    for part in ("train", "val"):
+        if part not in parts:
+            raise ValueError(
+                f"the pack {path} has no split '{part}'; supervised training needs both. "
+                "--data.name pictures learns from it without labels."
+            )
+    return parts
+
+
 def _split(parts: Mapping[str, Any], stats: Stats) -> Split:
     return Split(ImageSet(*parts["train"]), ImageSet(*parts["val"]), *stats)
 
@@ -180,7 +192,7 @@ def _cifar(classes: int) -> Callable[[Data], Split]:
             data.root, name, (f"{name}.npz", f"cifar-{classes}-{'batches-py' if classes == 10 else 'python'}")
         )
         if (root / f"{name}.npz").is_file():
-            parts = read_pack(root / f"{name}.npz")
+            parts = _labelled_pack(root / f"{name}.npz")
         else:
             from torchvision import datasets
 
@@ -202,24 +214,27 @@ def _cifar(classes: int) -> Callable[[Data], Split]:
 def _tiny_imagenet(data: Data) -> Split:
     root = find_root(data.root, "tiny-imagenet", ("tiny_imagenet.npz", "tiny-imagenet-200"))
     if (root / "tiny_imagenet.npz").is_file():
-        return _split(read_pack(root / "tiny_imagenet.npz"), IMAGENET_STATS)
+        return _split(_labelled_pack(root / "tiny_imagenet.npz"), IMAGENET_STATS)
     return _split(read_tiny_imagenet(root / "tiny-imagenet-200"), IMAGENET_STATS)
 
 
 def _folder(data: Data) -> Split:
     if data.root is None:
         raise FileNotFoundError(
-            "the dataset 'folder' needs --data.root: a folder with train/ and val/ inside."
+            "the dataset 'folder' needs --data.root: a folder with train/ and val/ inside, or a pack."
         )
-    return _split(read_folder(data.root), IMAGENET_STATS)
+    root = Path(data.root)
+    return _split(_labelled_pack(root) if root.is_file() else read_folder(root), IMAGENET_STATS)
 
 
 def _pictures(data: Data) -> Split:
     if data.root is None:
         raise FileNotFoundError(
-            "the dataset 'pictures' needs --data.root: a folder with pictures in it or below."
+            "the dataset 'pictures' needs --data.root: a folder with pictures in it or below, or a pack."
         )
-    part = ImageSet(*read_pictures(data.root))
+    root = Path(data.root)
+    pictures = all_of(read_pack(root)) if root.is_file() else read_pictures(root)
+    part = ImageSet(pictures, torch.zeros(len(pictures), dtype=torch.long), ("picture",))
     few = torch.arange(min(len(part.labels), SHOWN))
     test = part._replace(pictures=pick(part.pictures, few), labels=part.labels[few])
     return Split(part, test, *IMAGENET_STATS)

@@ -56,15 +56,14 @@ def read_folder(root: str | Path) -> dict[str, FolderPart]:
     return {"train": read_classes(root / "train", names), "val": read_classes(test, names)}
 
 
-def read_pictures(root: str | Path) -> FolderPart:
-    """All pictures anywhere below a folder, without labels."""
-    root = Path(root)
+def read_pictures(root: Path) -> Sequence[Tensor] | Tensor:
+    """All pictures anywhere below a folder."""
     if not root.is_dir():
         raise FileNotFoundError(f"data.root {root} is not a folder. It should hold pictures.")
     paths = sorted(path for path in root.rglob("*") if path.suffix.lower() in ENDINGS)
     if not paths:
         raise ValueError(f"{root} has no picture in it or below ({', '.join(sorted(ENDINGS))}).")
-    return in_memory_if_small(paths), torch.zeros(len(paths), dtype=torch.long), ("picture",)
+    return in_memory_if_small(paths)
 
 
 def class_names(folder: Path) -> tuple[str, ...]:

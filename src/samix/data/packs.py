@@ -1,12 +1,12 @@
 """Packs: a whole dataset in one .npz file of JPEG bytes, decoded by a pool of threads.
 
-For each split S (train, val): `S_bytes` (all files end to end), `S_offsets` [n + 1], `S_labels` [n];
-`class_words` or `class_names` for the classes.
+For each split S (train, val, or one of them): `S_bytes` (all files end to end), `S_offsets` [n + 1],
+`S_labels` [n]; `class_words` or `class_names` for the classes.
 """
 
 import io
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from zipfile import BadZipFile
@@ -21,7 +21,7 @@ UNREADABLE = (UnidentifiedImageError, Image.DecompressionBombError, OSError, Syn
 
 
 class Packed(Sequence[Tensor]):
-    """Encoded pictures of one size, so that only those that are wanted need be decoded."""
+    """Encoded pictures, so that only those that are wanted need be decoded."""
 
     def __init__(self, files: list[bytes], source: Path) -> None:
         self.files, self.source = files, source
@@ -39,13 +39,14 @@ class Packed(Sequence[Tensor]):
         """Some of them."""
         return Packed([self.files[i] for i in chosen.tolist()], self.source)
 
-    def decoded(self) -> Tensor:
-        """uint8 [N, 3, H, W]."""
+    def decoded(self) -> Tensor | list[Tensor]:
+        """uint8 [N, 3, H, W], or a list of [3, H, W] where sizes differ."""
         with ThreadPoolExecutor() as pool:
-            return torch.stack(list(pool.map(self.__getitem__, range(len(self)), chunksize=256)))
+            pictures = list(pool.map(self.__getitem__, range(len(self)), chunksize=256))
+        return torch.stack(pictures) if len({picture.shape for picture in pictures}) == 1 else pictures
 
 
-Part = tuple[Sequence[Tensor] | Tensor, Tensor, tuple[str, ...]]
+Part = tuple[Packed, Tensor, tuple[str, ...]]
 """Pictures, labels [N], class names."""
 
 
@@ -72,13 +73,22 @@ def decode(data: bytes) -> Tensor:
 
 
 def read_pack(path: Path) -> dict[str, Part]:
-    """Both splits of a pack."""
+    """The splits of a pack that it has: train, val or both."""
     try:
         with np.load(path, allow_pickle=False) as pack:
             words = tuple(str(w) for w in pack["class_words" if "class_words" in pack else "class_names"])
-            return {part: _read_part(pack, part, words, path) for part in ("train", "val")}
+            found = [part for part in ("train", "val") if f"{part}_bytes" in pack]
+            if not found:
+                raise ValueError("it has neither train_bytes nor val_bytes")
+            return {part: _read_part(pack, part, words, path) for part in found}
     except (BadZipFile, KeyError, ValueError, EOFError) as error:
         raise ValueError(f"cannot read the pack {path}: {error}. Copy it again, or remove it.") from error
+
+
+def all_of(parts: Mapping[str, Part]) -> Packed:
+    """The pictures of all splits, one after the other."""
+    packed = [pictures for pictures, _, _ in parts.values()]
+    return Packed([file for pictures in packed for file in pictures.files], packed[0].source)
 
 
 def _read_part(pack: np.lib.npyio.NpzFile, part: str, words: tuple[str, ...], path: Path) -> Part:
