@@ -5,6 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from samix.data import loaders
 from samix.data.datasets import Data, ImageSet
 from samix.data.loaders import Batches, Draw, TestPlan, TrainPlan, make_loader
 from samix.data.views import train_view
@@ -102,3 +103,10 @@ def test_value_workers_give_the_same_batches_as_none():
     for alone, worker in zip(*batches, strict=True):
         assert torch.equal(alone.pictures, worker.pictures)
         assert torch.equal(alone.labels, worker.labels)
+
+
+def test_value_no_more_workers_than_cores(monkeypatch):
+    monkeypatch.setattr(loaders.os, "cpu_count", lambda: 2)
+    images, plan = image_set(), TestPlan(20, 2)
+    loaded = [make_loader(images, torch.stack, plan, workers) for workers in (0, 1, 8)]
+    assert [loader.num_workers for loader in loaded] == [0, 1, 2]

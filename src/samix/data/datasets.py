@@ -70,7 +70,7 @@ class Data:
     test_resize: int | None = None
     """Short side before the centre crop of a test picture; None: resized to `size` only if needed."""
     workers: int = 0
-    """Processes that prepare batches; sets in memory need none."""
+    """Processes that prepare batches, at most one per core; sets in memory need none."""
 
     def __post_init__(self) -> None:
         if self.name not in DATASETS:

@@ -3,6 +3,7 @@
 The pictures of one step are the same global batch however many processes share it; each takes a slice.
 """
 
+import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -100,12 +101,15 @@ class TestPlan(Sampler[Draw]):
 
 
 def make_loader(images: ImageSet, view: View, plan: Sampler[Draw], workers: int = 0) -> DataLoader[Batch]:
-    """A DataLoader that yields whole batches as the plan orders them."""
+    """A DataLoader that yields whole batches as the plan orders them.
+
+    What a batch holds does not depend on `workers`, so a machine with fewer cores takes fewer.
+    """
     return DataLoader(
         Batches(images, view),
         sampler=plan,
         batch_size=None,
-        num_workers=workers,
+        num_workers=min(workers, os.cpu_count() or 1),
         pin_memory=torch.cuda.is_available(),
         persistent_workers=False,
     )
