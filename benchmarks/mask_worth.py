@@ -25,7 +25,7 @@ from rich.console import Console
 from rich.table import Table
 
 import samix  # noqa: F401  (prepares torchvision)
-from samix.commands.trained import load_trained
+from samix.commands.trained import load_trained, read_recipe
 from samix.data.views import normalize, test_view
 from samix.engine.config import policy_name
 from samix.losses import EtaBalanced, eta_balanced, mask_mean_loss
@@ -114,7 +114,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seed", type=int, default=0, help="of batches, pairs and lam")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
     options = parser.parse_args(arguments)
-    recipe, split, model, _ = load_trained(options.run)
+    recipe = read_recipe(options.run)
+    split, model, _ = load_trained(options.run, recipe)
     if not isinstance(model, SAMix):
         raise SystemExit(f"{options.run} learns no masks: its mixup is {policy_name(recipe)}.")
     x = normalize(test_view(recipe.data)(split.train.pictures), split.mean, split.std)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-# Some virtual machines report AMX but forbid it, and bfloat16 convolutions then crash. oneDNN reads this
+# Some virtual machines report AMX but forbid it, and bfloat16 products then crash. oneDNN reads this
 # before its first use, so it stands before torch.
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_FP16")
 

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 import samix  # noqa: F401  (prepares torchvision)
-from samix.commands.trained import load_trained
+from samix.commands.trained import load_trained, read_recipe
 from samix.engine.loop import make_fabric
 from samix.engine.testing import evaluate
 
@@ -28,9 +28,10 @@ def run(words: list[str]) -> None:
     if not named:
         raise ValueError("name a run folder first: samix eval RUN [--field value ...].")
     options.run = Path(words[0])
-    recipe, split, model, step = load_trained(options.run, rest)
+    recipe = read_recipe(options.run, rest)
     fabric = make_fabric(recipe)
     fabric.launch()
+    split, model, step = load_trained(options.run, recipe)
     scores = evaluate(fabric, fabric.to_device(model), split, recipe)
     if not fabric.is_global_zero:
         return

@@ -16,21 +16,25 @@ from samix.methods.supervised import Supervised
 class Trained(NamedTuple):
     """What a run folder holds, with the pictures that it learned from and was tested on."""
 
-    recipe: Recipe
     split: Split
     model: Supervised | Mixing | SAMix
     step: int
 
 
-def load_trained(run: Path, words: Sequence[str] = ()) -> Trained:
-    """The last checkpoint of a run; `words` override fields of its recipe."""
+def read_recipe(run: Path, words: Sequence[str] = ()) -> Recipe:
+    """What a run was trained with; `words` override fields of it."""
     recipe = override(from_yaml(run / "config.yaml"), list(words))
     if not isinstance(recipe, Recipe):
         raise ValueError(f"{run} is a pre-training and has no classifier. Try `samix knn` or `samix linear`.")
+    return recipe
+
+
+def load_trained(run: Path, recipe: Recipe) -> Trained:
+    """The last checkpoint of a run."""
     found = load_checkpoint(run)
     if found is None:
         raise FileNotFoundError(f"{run} has no checkpoint yet. Train it first with `samix train`.")
     split = load_data(recipe.data)
     model = build_model(recipe, len(split.train.classes), split.stats)
     model.load_state_dict(found["model"])
-    return Trained(recipe, split, model, found["step"])
+    return Trained(split, model, found["step"])

@@ -19,6 +19,7 @@ from samix.data.loaders import TrainPlan, make_loader
 from samix.engine.checkpoint import save_checkpoint, write_text
 from samix.engine.config import Training, to_dict
 from samix.engine.export import export_weights
+from samix.engine.half import avoid_forbidden_tiles
 from samix.engine.health import MixerWatch, check_finite, check_weights
 from samix.engine.lock import locked
 from samix.engine.log import Meter, read_metrics, read_summary, summarize, write_metrics, write_summary
@@ -56,13 +57,16 @@ def make_fabric(recipe: Training) -> Fabric:
     if strategy == "auto" and machine.devices * machine.nodes > 1:
         # A batch may leave a part of the model without gradient (mixer_probability).
         strategy = DDPStrategy(find_unused_parameters=True)  # type: ignore[assignment]
-    return Fabric(
+    fabric = Fabric(
         accelerator=machine.accelerator,
         devices=machine.devices,
         num_nodes=machine.nodes,
         strategy=strategy,
         precision=machine.precision,  # type: ignore[arg-type]
     )
+    if fabric.device.type == "cpu" and machine.precision != "32-true":
+        avoid_forbidden_tiles()
+    return fabric
 
 
 def run(fabric: Fabric, recipe: Training, folder: Path, name: str, command: str, quiet: bool) -> Summary:
