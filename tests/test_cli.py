@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from samix import __version__
-from samix.cli import COMMANDS, run
+from samix.cli import COMMANDS, message, run
 
 
 @pytest.fixture
@@ -95,6 +95,10 @@ MISTAKES = {
     "train demo --encoder.name resnet-18": "unknown encoder 'resnet-18'. Did you mean 'resnet18'?",
     "train demo --optimizer.name adamv": "unknown optimizer 'adamv'. Did you mean 'adamw'?",
     "train demo --optimzer.lr 1": "unknown field 'optimzer.lr'. Did you mean 'optimizer.lr'?",
+    "train demo --lr 0.1": "unknown field 'lr'. Did you mean 'optimizer.lr'?",
+    "train demo --mixup.name cutmix": "--mixup.name cannot be set on its own; choose it with --mixup NAME",
+    "train demo --seeds 1 --seed 2": "--seed and --seeds were both given",
+    "train --config .": ". is not a file. Expected a YAML file",
     "train demo --optimizer.l=1": "unknown field 'optimizer.l'. Did you mean 'optimizer.lr'?",
     "train demo --mixup cutmix --mixup.eta 1": "unknown field 'mixup.eta'. Did you mean",
     "train demo --optimizer.lr fast": "\"optimizer.lr\": Expected a <class 'float'>. Got value: fast",
@@ -120,7 +124,7 @@ MISTAKES = {
     "eval nowhere": "nowhere",
     "show": "name a run folder or --images A B",
     "show nowhere": "nowhere has no samples.npz",
-    "show --images a.png b.png": "a.png",
+    "show --images a.png b.png": "a.png is not a file. Expected a picture",
     "report nowhere": "nowhere does not exist",
     "report": "required: runs",
     "recipes all": "unrecognized arguments: all",
@@ -134,6 +138,14 @@ def test_error_mistakes_are_one_sentence(call, line):
     assert code == 2
     assert MISTAKES[line] in err
     assert "Traceback" not in err
+
+
+def test_value_an_error_of_a_loading_worker_is_its_sentence():
+    passed_on = (
+        "Caught ValueError in DataLoader worker process 0.\nOriginal Traceback:\n  File x\nValueError: a: b."
+    )
+    assert message(ValueError(passed_on)) == "a: b."
+    assert message(ValueError("a: b.\nc.")) == "a: b.\nc."
 
 
 def test_error_debugging_shows_where(call, monkeypatch):

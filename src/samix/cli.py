@@ -44,6 +44,14 @@ def main() -> None:
     sys.exit(code)
 
 
+def message(error: Exception) -> str:
+    """What the error says; of one that a loading worker passed on with its traceback, the sentence itself."""
+    text = str(error).strip()
+    if "in DataLoader worker" in text:
+        return text.splitlines()[-1].partition(": ")[2]
+    return text
+
+
 def run(words: list[str]) -> int:
     """Runs one command line and returns the exit code; errors of the user's making are one sentence."""
     from samix.errors import suggest
@@ -64,7 +72,7 @@ def run(words: list[str]) -> int:
     except (ValueError, OSError, ArithmeticError, RuntimeError, ImportError) as error:
         if os.environ.get("SAMIX_DEBUG"):
             raise
-        print(f"samix: {error}\n(SAMIX_DEBUG=1 shows where.)", file=sys.stderr)
+        print(f"samix: {message(error)}\n(SAMIX_DEBUG=1 shows where.)", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("samix: interrupted; the same command goes on from the last checkpoint.", file=sys.stderr)

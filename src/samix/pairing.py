@@ -1,5 +1,6 @@
 """Who is mixed with whom, and how much: the only random choice every mixup shares."""
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -19,7 +20,7 @@ class Pairing(NamedTuple):
 
 def draw_lam(count: int, alpha: float, generator: RandomSource = None) -> Lam:
     """`count` draws of lam ~ Beta(alpha, alpha) in float32, on the CPU so that any device agrees."""
-    if alpha <= 0:
+    if not 0 < alpha < math.inf:
         raise ValueError(f"alpha must be positive (lam ~ Beta(alpha, alpha)), got {alpha}.")
     concentration = torch.full((count, 2), float(alpha), dtype=torch.float64)
     # The sampler behind torch.distributions.Beta, called directly because it takes a generator.

@@ -1,5 +1,6 @@
 """samix demo: four rows and a page."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -22,5 +23,7 @@ def test_value_four_rows_and_a_page(call, monkeypatch, tmp_path):
     for row in ("plain", "mixup", "cutmix", "samix"):
         assert (tmp_path / "runs" / "demo" / row / "0" / "summary.json").exists()
         assert f"demo/{row} seed 0: top-1" in out
+        summary = json.loads((tmp_path / "runs" / "demo" / row / "0" / "summary.json").read_text())
+        assert summary["command"] == f"samix train demo/{row} --seed 0 --epochs 1"
     assert out.splitlines()[-1] == "page: runs/demo/report.html"
     assert "data:image/png;base64," in (tmp_path / "runs" / "demo" / "report.html").read_text()

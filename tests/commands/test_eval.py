@@ -35,3 +35,8 @@ def test_error_a_run_without_a_checkpoint(fail, trained, tmp_path):
 
 def test_error_unknown_field(fail, trained):
     assert "unknown field 'data.rot'. Did you mean 'data.root'?" in fail("eval", trained, "--data.rot", "x")
+
+
+@pytest.mark.parametrize("words", [("--encoder.width", 8), ("--data.name", "digits")])
+def test_error_another_network_or_other_classes(fail, trained, words):
+    assert "is of another network or other classes than asked for now" in fail("eval", trained, *words)

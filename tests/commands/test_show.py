@@ -33,7 +33,8 @@ def test_value_two_pictures(first, second, call, tmp_path):
 def test_error_a_picture_that_is_none(fail, tmp_path):
     write(tmp_path / "a.png", "RGB")
     (tmp_path / "b.png").write_text("no picture")
-    assert "cannot read the picture b.png" in fail("show", "--images", "a.png", "b.png")
+    said = fail("show", "--images", "a.png", "b.png")
+    assert "cannot read the picture b.png: it is no picture in a known format" in said
 
 
 def test_error_both_a_run_and_pictures(fail, trained):

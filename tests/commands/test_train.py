@@ -7,6 +7,7 @@ import shutil
 import pytest
 import torch
 import yaml
+from PIL import Image
 
 
 def test_value_default_folder_and_last_line(call, small, tmp_path):
@@ -34,6 +35,21 @@ def test_value_the_same_command_again_goes_on(call, small, tmp_path):
     before = (tmp_path / "run" / "last.ckpt").read_bytes()
     call(*words)
     assert (tmp_path / "run" / "last.ckpt").read_bytes() == before
+
+
+def test_error_a_file_where_the_run_folder_should_be(fail, small, tmp_path):
+    (tmp_path / "run").write_text("mine")
+    assert "run is a file; a run needs a folder" in fail("train", "demo/plain", *small, "--out", "run")
+    assert (tmp_path / "run").read_text() == "mine"
+
+
+def test_error_one_class_only(fail, small, tmp_path):
+    folder = tmp_path / "pictures"
+    folder.mkdir()
+    for n in range(24):
+        Image.new("RGB", (16, 16), (n, 0, 0)).save(folder / f"{n}.png")
+    words = ["--data.name", "pictures", "--data.root", folder]
+    assert "one class only, 'picture'" in fail("train", "demo/plain", *small, *words)
 
 
 def test_error_another_recipe_in_the_same_folder(call, fail, small):

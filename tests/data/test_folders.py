@@ -50,6 +50,7 @@ def test_value_pictures_labels_and_names(folder):
 def test_value_test_stands_for_val_and_other_files_are_left_alone(folder):
     (folder / "val").rename(folder / "test")
     (folder / "train" / "cat" / "notes.txt").write_text("not a picture")
+    (folder / "train" / ".ipynb_checkpoints").mkdir()
     parts = read_folder(folder)
     assert len(parts["train"][0]) == 4 and len(parts["val"][0]) == 2
 

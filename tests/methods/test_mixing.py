@@ -33,6 +33,12 @@ def images(batch: int = 5) -> torch.Tensor:
     return torch.rand(batch, 3, 16, 16, generator=torch.Generator().manual_seed(1))
 
 
+@pytest.mark.usefixtures("unchecked_shapes")
+def test_error_labels_that_are_no_indices(policy):
+    with pytest.raises(ValueError, match=r"class indices, shape \[5\].*got \[5, 1\].*squeeze"):
+        build(policy)(images(), Y[:, None])
+
+
 def test_value_the_loss_of_one_draw(policy):
     model, x = build(policy, clean_weight=0.5), images()
     torch.manual_seed(1)

@@ -253,6 +253,22 @@ def test_error_labels_out_of_range(binary):
         build(Objective(binary=binary))(x, torch.tensor([0, 1, 2, 9]))
 
 
+@pytest.mark.usefixtures("unchecked_shapes")
+@pytest.mark.parametrize(
+    ("labels", "text"),
+    [
+        (torch.tensor([[0], [1], [2], [3]]), r"shape \[4\] for 4 images; got \[4, 1\] .*squeeze"),
+        (torch.eye(5)[:4], r"got \[4, 5\] of torch.float32"),
+        (torch.tensor([0, 1, 2]), r"got \[3\]"),
+        (torch.tensor([0.0, 1.0, 2.0, 3.0]), "torch.float32"),
+    ],
+)
+def test_error_labels_that_are_no_indices(labels, text):
+    x, _ = batch(4)
+    with pytest.raises(ValueError, match=text):
+        build()(x, labels)
+
+
 def test_value_bfloat16_autocast_gives_float32_losses():
     model = build()
     with torch.autocast("cpu", torch.bfloat16):
@@ -339,6 +355,8 @@ def test_value_defaults():
     ("field", "value"),
     [
         ("alpha", 0.0),
+        ("alpha", float("nan")),
+        ("alpha", float("inf")),
         ("mixer_fraction", 0.0),
         ("mixer_fraction", 1.2),
         ("eta", -0.1),
@@ -375,6 +393,18 @@ def test_value_wrap_trains_a_network_of_ones_own():
     torch.testing.assert_close(model.eval().heads(x)["mix_q"], network(x))
     model.train()(x, y, 0.5).total.backward()
     assert all(p.grad is not None for group in model.parameter_groups().values() for p in group)
+
+
+def test_value_wrap_with_a_clean_branch_learns_from_clean_images_too():
+    x, y = torch.randn(4, 3, 16, 16), torch.tensor([0, 1, 2, 4])
+    found = []
+    for weight in (0.0, 2.0):
+        torch.manual_seed(0)
+        model = SAMix.wrap(own_network(), "2", 5, objective=Objective(clean_weight=weight), size=16)
+        clean = nn.functional.cross_entropy(model.method.logits(x), y)
+        torch.manual_seed(1)
+        found.append(model(x, y, 0.5).encoder)
+    torch.testing.assert_close(found[1] - found[0], 2 * clean)
 
 
 @pytest.mark.parametrize("channels_last", [False, True])

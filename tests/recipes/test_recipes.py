@@ -48,6 +48,23 @@ def test_invariant_rows_of_a_family_share_data_length_and_an_encoders_optimizer(
     assert len(settings) == len({r.encoder for r in rows})
 
 
+@pytest.mark.parametrize("family", ["cifar100-r18", "tiny-r18", "imagenet-r18", "imagenet-r50"])
+def test_value_learned_rows_have_the_papers_settings(family):
+    imagenet = family.startswith("imagenet")
+    for name, adjust, eta in (("samix", 0.25, 0.5), ("automix", 0.0, 1.0)):
+        recipe = RECIPES[family].rows[name]
+        mixup = recipe.mixup
+        assert (mixup.alpha, mixup.beta, mixup.mask_margin, mixup.lam_margin) == (2.0, 0.1, 0.1, 0.08)
+        assert (mixup.momentum, mixup.momentum_end) == (0.999, 0.99999 if imagenet else 0.999999)
+        assert mixup.mixer.init_std == 0.01
+        assert mixup.adjust == (0.0 if imagenet else adjust)
+        assert mixup.eta == (0.1 if imagenet and name == "samix" else eta)
+        assert (recipe.objective.clean_weight, recipe.objective.clean_fraction) == (1.0, 1.0)
+        assert mixup.mixer_fraction == 1.0
+        assert recipe.optimizer.mixer_lr == 0.1
+        assert recipe.optimizer.mixer_min_lr == (0.05 if family == "cifar100-r18" else 1e-3)
+
+
 def test_value_a_family_alone_takes_its_default():
     assert find_recipe("demo") == find_recipe("demo/samix")
 

@@ -32,7 +32,9 @@ def run(words: list[str]) -> None:
             recipe, seed=options.seed, epochs=recipe.epochs if options.epochs is None else options.epochs
         )
         folder = options.out / row / str(options.seed)
-        train_one(COMMAND, recipe, folder, name, [name, "--seed", str(options.seed)], quiet=False)
+        same = [name, "--seed", str(options.seed)]  # what trains this row without the demo
+        same += [] if options.epochs is None else ["--epochs", str(options.epochs)]
+        train_one(COMMAND, recipe, folder, name, same, quiet=False)
     runs = find_runs([options.out / row / str(options.seed) for row in ROWS])
     print_table(runs, Console())
     print(f"page: {write_page(runs, options.out / 'report.html')}")

@@ -35,11 +35,15 @@ def override(base: AnyRecipe, words: list[str]) -> AnyRecipe:
     known = known_fields(base)
     for word in words:
         name = word.removeprefix("--").partition("=")[0]
-        if word.startswith("--") and name not in known:
-            raise ValueError(
-                f"unknown field {suggest(name, known, most=0)} "
-                f"`samix {command_of(base)} RECIPE --help` lists all."
-            )
+        if not word.startswith("--") or name in known:
+            continue
+        choice, _, rest = name.partition(".")
+        if choice in base.choices and rest == "name":
+            raise ValueError(f"--{name} cannot be set on its own; choose it with --{choice} NAME.")
+        # The last part of a name is what one remembers: --lr for --optimizer.lr.
+        last = [field for field in known if field.endswith(f".{name}")]
+        hint = f"'{name}'. Did you mean '{last[0]}'?" if last else suggest(name, known, most=0)
+        raise ValueError(f"unknown field {hint} `samix {command_of(base)} RECIPE --help` lists all.")
     parser = recipe_parser(base)
     return _recipe(base, parser, lambda: parser.parse_args(words))
 
@@ -47,7 +51,8 @@ def override(base: AnyRecipe, words: list[str]) -> AnyRecipe:
 def from_yaml(path: Path) -> Training:
     """The recipe of a YAML file, as every run folder has one; missing fields take their defaults."""
     if not path.is_file():
-        raise FileNotFoundError(f"{path} does not exist. Expected a YAML file such as a run's config.yaml.")
+        problem = "is not a file" if path.exists() else "does not exist"
+        raise FileNotFoundError(f"{path} {problem}. Expected a YAML file such as a run's config.yaml.")
     try:
         values = yaml.safe_load(path.read_text()) or {}
     except (yaml.YAMLError, UnicodeDecodeError) as error:

@@ -56,6 +56,8 @@ def launch(command: Command, words: list[str]) -> None:
     name, recipe = choose(command, options)
     if options.devices is not None:
         rest = [*rest, "--machine.devices", str(options.devices)]
+    if options.seeds and any(word.partition("=")[0] == "--seed" for word in rest):
+        raise ValueError("--seed and --seeds were both given; name the seeds in one of them.")
     recipe = override(recipe, rest)
     for seed in options.seeds or [recipe.seed]:
         folder = options.out or Path("runs") / name

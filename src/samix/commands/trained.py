@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from samix.commands.fields import from_yaml, override
 from samix.data.datasets import Split, load_data
-from samix.engine.checkpoint import load_checkpoint
+from samix.engine.checkpoint import load_checkpoint, restore
 from samix.engine.config import Recipe, build_model
 from samix.methods.mixing import Mixing
 from samix.methods.samix import SAMix
@@ -36,5 +36,5 @@ def load_trained(run: Path, recipe: Recipe) -> Trained:
         raise FileNotFoundError(f"{run} has no checkpoint yet. Train it first with `samix train`.")
     split = load_data(recipe.data)
     model = build_model(recipe, len(split.train.classes), split.stats)
-    model.load_state_dict(found["model"])
+    restore(model, found["model"], run)
     return Trained(split, model, found["step"])

@@ -114,7 +114,10 @@ def balanced_subset(images: ImageSet, count: int | None, seed: int, which: str) 
     if count is None or count == len(images.labels):
         return images
     if count > len(images.labels):
-        raise ValueError(f"data.{which}_pictures is {count}, but the set has only {len(images.labels)}.")
+        raise ValueError(
+            f"data.{which}_pictures is {count}, but the set has only {len(images.labels)}. "
+            f"--data.{which}_pictures null takes all."
+        )
     generator = torch.Generator().manual_seed(fold(seed, which))
     order = torch.randperm(len(images.labels), generator=generator)
     labels = images.labels[order]

@@ -8,7 +8,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from samix.data.packs import UNREADABLE, decode
+from samix.data.packs import UNREADABLE, decode, reason
 
 ENDINGS = {".jpg", ".jpeg", ".png", ".bmp", ".webp", ".ppm", ".tif", ".tiff", ".gif"}
 SMALL = 512 * 2**20
@@ -32,10 +32,12 @@ class LazyPictures(Sequence[Tensor]):
 
 def read_picture(path: Path) -> Tensor:
     """One picture file as uint8 [3, H, W]; an unreadable one is named."""
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} is not a file. Expected a picture.")
     try:
         return decode(path.read_bytes())
     except UNREADABLE as error:
-        raise ValueError(f"cannot read the picture {path}: {error}. Repair or remove it.") from error
+        raise ValueError(f"cannot read the picture {path}: {reason(error)}. Repair or remove it.") from error
 
 
 def read_folder(root: str | Path) -> dict[str, FolderPart]:
@@ -67,8 +69,9 @@ def read_pictures(root: Path) -> Sequence[Tensor] | Tensor:
 
 
 def class_names(folder: Path) -> tuple[str, ...]:
-    """The names of the class folders, sorted."""
-    names = tuple(sorted(entry.name for entry in folder.iterdir() if entry.is_dir()))
+    """The names of the class folders, sorted; hidden ones, which tools leave behind, are none."""
+    visible = (entry for entry in folder.iterdir() if entry.is_dir() and not entry.name.startswith("."))
+    names = tuple(sorted(entry.name for entry in visible))
     if not names:
         raise ValueError(f"{folder} has no class folders. Expected {folder}/<class>/<picture>.")
     return names
@@ -104,7 +107,7 @@ def read_size(path: Path) -> tuple[int, int]:
         with Image.open(path) as image:
             return image.size
     except UNREADABLE as error:
-        raise ValueError(f"cannot read the picture {path}: {error}. Repair or remove it.") from error
+        raise ValueError(f"cannot read the picture {path}: {reason(error)}. Repair or remove it.") from error
 
 
 def read_tiny_imagenet(root: Path) -> dict[str, FolderPart]:

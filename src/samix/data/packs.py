@@ -20,6 +20,11 @@ UNREADABLE = (UnidentifiedImageError, Image.DecompressionBombError, OSError, Syn
 """What Pillow raises for pictures that it cannot, or should not, read."""
 
 
+def reason(error: Exception) -> str:
+    """Why a picture cannot be read; Pillow would name the bytes in memory instead of the format."""
+    return "it is no picture in a known format" if isinstance(error, UnidentifiedImageError) else str(error)
+
+
 class Packed(Sequence[Tensor]):
     """Encoded pictures, so that only those that are wanted need be decoded."""
 
@@ -33,7 +38,9 @@ class Packed(Sequence[Tensor]):
         try:
             return decode(self.files[i])
         except UNREADABLE as error:
-            raise ValueError(f"cannot read a picture of {self.source}: {error}. Copy it again.") from error
+            raise ValueError(
+                f"cannot read a picture of {self.source}: {reason(error)}. Copy it again."
+            ) from error
 
     def pick(self, chosen: Tensor) -> "Packed":
         """Some of them."""

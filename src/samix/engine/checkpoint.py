@@ -61,6 +61,17 @@ def load_checkpoint(folder: Path) -> dict[str, Any] | None:
         ) from error
 
 
+def restore(model: nn.Module, weights: dict[str, Tensor], folder: Path) -> None:
+    """Loads a checkpoint's weights; a model of another shape is refused in one sentence."""
+    try:
+        model.load_state_dict(weights)
+    except RuntimeError as error:
+        first = str(error).splitlines()[1].strip()
+        raise ValueError(
+            f"the checkpoint of {folder} is of another network or other classes than asked for now: {first}"
+        ) from error
+
+
 def save_weights(path: Path, tensors: dict[str, Tensor], metadata: dict[str, Any]) -> None:
     """Weights as safetensors, with a JSON description in the header."""
     plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}

@@ -14,6 +14,8 @@ class RunInUseError(RuntimeError):
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
     """Holds the folder's lock; the system frees it when the process ends, however it ends."""
+    if folder.exists() and not folder.is_dir():
+        raise FileExistsError(f"{folder} is a file; a run needs a folder. Choose another with --out.")
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / ".lock").open("a+") as handle:
         try:

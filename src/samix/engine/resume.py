@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import nn, optim
 
-from samix.engine.checkpoint import load_checkpoint
+from samix.engine.checkpoint import load_checkpoint, restore
 from samix.engine.config import Training, to_dict
 
 
@@ -29,7 +29,7 @@ def resume(recipe: Training, folder: Path, model: nn.Module, optimizer: optim.Op
             f"{folder} holds a run of another recipe: {'; '.join(changed)}. "
             "Choose another folder with --out, or remove this one."
         )
-    model.load_state_dict(found["model"])
+    restore(model, found["model"], folder)
     optimizer.load_state_dict(found["optimizer"])
     return found["step"]
 

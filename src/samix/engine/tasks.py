@@ -77,6 +77,11 @@ class Classification:
         self.recipe = recipe
 
     def build(self, split: Split) -> nn.Module:
+        if len(split.train.classes) < 2:
+            raise ValueError(
+                f"the pictures have one class only, {split.train.classes[0]!r}: nothing to tell apart. "
+                "`samix pretrain` learns without labels."
+            )
         for images in (split.train, split.test):
             check_labels(images.labels, len(split.train.classes))
         return build_model(self.recipe, len(split.train.classes), split.stats)

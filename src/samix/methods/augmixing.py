@@ -32,7 +32,7 @@ class AugMixing(Mixing):
         """The method's clean loss plus the weighted divergence of the three answers."""
         if not self.policy.jsd_weight:
             return super().forward(x, y, progress)
-        self.method.check(y)
+        self.method.check(x, y)
         hints = self.supplier(self.policy.needs, x, y)
         views = [self.policy(x, self.policy.draw(len(x), device=x.device), hints).x for _ in range(2)]
         logits, logits_1, logits_2 = self.method.logits(torch.cat([x, *views])).chunk(3)

@@ -33,6 +33,7 @@ class Mixing(nn.Module):
 
     def forward(self, x: Images, y: Labels, progress: float = 0.0) -> Losses:
         """The method's loss on one draw of the policy."""
+        self.method.check(x, y)
         pairing = self.policy.draw(len(x), device=x.device)
         hints = self.supplier(self.policy.needed(pairing), x, y)
         logits, mixed = self.policy.run(self.method.classifier, x, pairing, hints)

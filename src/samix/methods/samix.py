@@ -6,6 +6,7 @@ their sum equals the alternating updates of Eqs. (12) and (13). Differs from the
 works (O1), the encoder's mask is adjusted to the encoder's lam (O2), any batch size (O15).
 """
 
+import math
 from dataclasses import dataclass, field
 
 import torch
@@ -14,7 +15,7 @@ from torch import Tensor, nn
 from samix.losses import EtaBalanced, eta_balanced, mask_loss, mask_mean_loss
 from samix.methods.base import Losses, MixerLog
 from samix.methods.hints import frozen
-from samix.methods.supervised import Supervised, part_of
+from samix.methods.supervised import Objective, Supervised, part_of
 from samix.mixups.adjust import adjust_mask
 from samix.mixups.mixed import Mixed, blend, blend_pairs, partners
 from samix.mixups.mixup import constant_mask
@@ -71,7 +72,7 @@ class LearnedMixup:
     """Share of training before the momentum begins to rise."""
 
     def __post_init__(self) -> None:
-        if self.alpha <= 0:
+        if not 0 < self.alpha < math.inf:
             raise ValueError(f"mixup.alpha must be positive, got {self.alpha}.")
         if not 0 < self.mixer_fraction <= 1:
             raise ValueError(f"mixup.mixer_fraction must lie in (0, 1], got {self.mixer_fraction}.")
@@ -171,12 +172,14 @@ class SAMix(LearnedMixing):
         classes: int,
         settings: LearnedMixup | None = None,
         *,
+        objective: Objective | None = None,
         size: int = 32,
         channels_last: bool = False,
         prefix_tokens: int = 0,
     ) -> "SAMix":
         """SAMix around a classifier (images -> logits) of your own; the Mixer reads the map of `layer`.
 
+        `Objective(clean_weight=1)` adds the clean branch, through your classifier's own head.
         `size` is a picture size that the network accepts: one black picture tells the map's channels. A layer
         may give maps [B, h, w, C] (`channels_last`), or tokens behind `prefix_tokens` that are no patches.
         """
@@ -185,10 +188,12 @@ class SAMix(LearnedMixing):
         channels, outputs = encoder.probe(size)
         if outputs != classes:
             raise ValueError(f"the network gives {outputs} logits, but there are {classes} classes.")
-        return cls(Supervised(encoder, nn.Identity(), classes), settings.mixer.build(channels), settings)
+        method = Supervised(encoder, nn.Identity(), classes, objective=objective)
+        return cls(method, settings.mixer.build(channels), settings)
 
     def forward(self, x: Images, y: Labels, progress: float = 0.0) -> Losses:
         """Both objectives of Eq. (5) for one batch."""
+        self.method.check(x, y)
         s = self.settings
         with torch.no_grad():
             z = self.maps(x)  # [B, C, h, w] of the clean images

@@ -14,6 +14,7 @@ Differs from OliverRensu/SDMP: images are mixed (its last version never pastes),
 its version 0.1, lam_j is that of the image's true partner, and ResizeMix shrinks by nearest sampling.
 """
 
+import math
 from dataclasses import dataclass
 from functools import partial
 
@@ -57,7 +58,7 @@ class SDMPConfig:
         for name in self.policies:
             if name not in POLICIES:
                 raise ValueError(f"unknown mixup.policies {suggest(name, POLICIES)}")
-        if self.alpha <= 0:
+        if not 0 < self.alpha < math.inf:
             raise ValueError(f"mixup.alpha must be positive, got {self.alpha}.")
         if not 0 <= self.margin < 0.5:
             raise ValueError(f"mixup.margin must lie in [0, .5), got {self.margin}.")

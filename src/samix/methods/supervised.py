@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from samix.losses import cross_entropy, mixup_cross_entropy, soft_binary_cross_entropy
 from samix.methods.base import Losses
-from samix.mixups.labels import check_labels, one_hot, smooth
+from samix.mixups.labels import check_indices, check_labels, one_hot, smooth
 from samix.mixups.mixed import Mixed
 from samix.nn.encoder import Encoder
 from samix.pairing import Pairing
@@ -102,7 +102,6 @@ class Supervised(nn.Module):
 
     def mixed_loss(self, logits: Logits, mixed: Mixed, x: Images, y: Labels) -> Scalar:
         """The loss of the mixed batch's logits plus the weighted clean branch, where there is one."""
-        self.check(y)
         loss, weight = self.mixing_loss(logits, mixed, y), self.objective.clean_weight
         if not weight:
             return loss
@@ -114,11 +113,15 @@ class Supervised(nn.Module):
 
     def forward(self, x: Images, y: Labels, progress: float = 0.0) -> Losses:
         """Plain training."""
-        self.check(y)
+        self.check(x, y)
         return Losses(self.clean_loss(self.logits(x), y))
 
-    def check(self, y: Labels) -> None:
-        """Refuses labels out of range; on a GPU the look would cost a synchronisation, so not there."""
+    def check(self, x: Images, y: Tensor) -> None:
+        """Refuses labels that are no class indices, or out of range.
+
+        On a GPU, a look at the range would cost a synchronisation, so it is left out there.
+        """
+        check_indices(y, len(x))
         if not y.is_cuda:
             check_labels(y, self.classes)
 

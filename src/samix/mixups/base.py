@@ -4,6 +4,7 @@
 Nothing here writes into its input. Only `draw` and a policy's own mask function touch the random generator.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
@@ -50,7 +51,7 @@ class Mixup:
     """Whether a mixed image is two images of the batch under one mask."""
 
     def __post_init__(self) -> None:
-        if self.alpha <= 0:
+        if not 0 < self.alpha < math.inf:
             raise ValueError(f"mixup.alpha must be positive, got {self.alpha}.")
         if not 0 <= self.prob <= 1:
             raise ValueError(f"mixup.prob must lie in [0, 1], got {self.prob}.")

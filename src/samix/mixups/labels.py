@@ -24,6 +24,16 @@ def smooth(rows: SoftLabels, smoothing: float) -> SoftLabels:
     return (1 - smoothing) * rows + smoothing / rows.shape[1] if smoothing else rows
 
 
+def check_indices(y: Tensor, count: int) -> None:
+    """Refuses anything but one class index per image; rows and columns would broadcast into a wrong loss."""
+    if y.shape != (count,) or y.is_floating_point():
+        hint = " Call y.squeeze(1)." if y.shape == (count, 1) else ""
+        raise ValueError(
+            f"labels must be class indices, shape [{count}] for {count} images; "
+            f"got {list(y.shape)} of {y.dtype}.{hint}"
+        )
+
+
 def check_labels(y: Tensor, classes: int) -> None:
     """Refuses class indices outside [0, classes), naming the first bad one."""
     bad = ((y < 0) | (y >= classes)).nonzero()

@@ -39,14 +39,25 @@ def as_map(output: Tensor, *, channels_last: bool = False, prefix_tokens: int = 
 
 
 class Encoder(nn.Module):
-    """A network x -> [B, dim], and the name of the layer whose map the Mixer reads."""
+    """A network x -> [B, dim], and the name of the layer whose map the Mixer reads.
+
+    `norm` names the layer that normalises the network's own output, for networks whose tokens grow from
+    block to block without it.
+    """
 
     def __init__(
-        self, network: nn.Module, layer: str, *, channels_last: bool = False, prefix_tokens: int = 0
+        self,
+        network: nn.Module,
+        layer: str,
+        *,
+        channels_last: bool = False,
+        prefix_tokens: int = 0,
+        norm: str | None = None,
     ) -> None:
         super().__init__()
-        find_layer(network, layer)
-        self.network, self.layer = network, layer
+        for name in (layer, *filter(None, [norm])):
+            find_layer(network, name)
+        self.network, self.layer, self.norm = network, layer, norm
         self.channels_last, self.prefix_tokens = channels_last, prefix_tokens
 
     def forward(self, x: Images) -> Features:
@@ -55,6 +66,8 @@ class Encoder(nn.Module):
     def maps(self, x: Images) -> Maps:
         """The layer's map [B, C, h, w], without running what lies behind it."""
         output = read_layer(self.network, self.layer, x)
+        if self.norm is not None:
+            output = find_layer(self.network, self.norm)(output)
         return as_map(output, channels_last=self.channels_last, prefix_tokens=self.prefix_tokens)
 
     @torch.no_grad()
@@ -78,6 +91,7 @@ class EncoderSpec:
     layer: str = "layer3"
     channels_last: bool = False
     prefix_tokens: int = 0
+    norm: str | None = None
     takes: tuple[str, ...] = ()
     """Options of the builder: width, size (of the pictures), drop_path_rate."""
     multiple: int = 1
@@ -114,12 +128,12 @@ def _small_vit(width: int = 16, size: int = 32) -> nn.Module:
     )
 
 
-_TOKENS: dict[str, Any] = {"layer": "blocks.5", "prefix_tokens": 1, "multiple": 16}
+_TOKENS: dict[str, Any] = {"layer": "blocks.5", "prefix_tokens": 1, "norm": "norm", "multiple": 16}
 
 ENCODERS: dict[str, EncoderSpec] = {
     "small-resnet": EncoderSpec(lambda width=16: small_resnet(width), takes=("width",)),
     "small-vit": EncoderSpec(
-        _small_vit, layer="blocks.2", prefix_tokens=1, takes=("width", "size"), multiple=4
+        _small_vit, layer="blocks.2", prefix_tokens=1, norm="norm", takes=("width", "size"), multiple=4
     ),
     "resnet18-cifar": _cifar("resnet18"),
     "resnext50-cifar": _cifar("resnext50_32x4d"),
@@ -143,5 +157,9 @@ def build_encoder(name: str, **options: Any) -> Encoder:
         raise ValueError(f"unknown encoder {suggest(name, ENCODERS)}")
     spec = ENCODERS[name]
     return Encoder(
-        spec.build(**options), spec.layer, channels_last=spec.channels_last, prefix_tokens=spec.prefix_tokens
+        spec.build(**options),
+        spec.layer,
+        channels_last=spec.channels_last,
+        prefix_tokens=spec.prefix_tokens,
+        norm=spec.norm,
     )
