@@ -18,10 +18,15 @@ class Pairing(NamedTuple):
     """[B]: the partner of image i is image index[i]; never i itself unless the batch is 1."""
 
 
+def check_alpha(alpha: float, name: str = "alpha") -> None:
+    """Refuses what Beta(alpha, alpha) cannot be drawn with; torch itself draws .5 for not a number."""
+    if not 0 < alpha < math.inf:
+        raise ValueError(f"{name} must be positive, got {alpha} (lam ~ Beta(alpha, alpha)).")
+
+
 def draw_lam(count: int, alpha: float, generator: RandomSource = None) -> Lam:
     """`count` draws of lam ~ Beta(alpha, alpha) in float32, on the CPU so that any device agrees."""
-    if not 0 < alpha < math.inf:
-        raise ValueError(f"alpha must be positive (lam ~ Beta(alpha, alpha)), got {alpha}.")
+    check_alpha(alpha)
     concentration = torch.full((count, 2), float(alpha), dtype=torch.float64)
     # The sampler behind torch.distributions.Beta, called directly because it takes a generator.
     return torch._sample_dirichlet(concentration, generator)[:, 0].float().clamp(0, 1)

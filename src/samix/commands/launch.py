@@ -7,10 +7,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from torch import distributed
-
 import samix  # noqa: F401  (prepares torchvision)
 from samix.commands.fields import from_yaml, override, recipe_parser
+from samix.distributed import rank
 from samix.engine.config import Training, policy_name
 from samix.engine.loop import train
 from samix.report import draw_samples
@@ -87,7 +86,7 @@ def train_one(
     """One run: trains, draws its samples, says what came out."""
     line = shlex.join(["samix", command.name, *words])
     summary = train(recipe, folder, name=name, command=line, quiet=quiet)
-    if distributed.is_initialized() and distributed.get_rank() > 0:
+    if rank() > 0:
         return
     draw_samples(folder)
     print(f"{name} seed {recipe.seed}: {command.result(summary)}, {summary['seconds']:.0f} s -> {folder}")

@@ -8,7 +8,7 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from samix.data.packs import UNREADABLE, decode, reason
+from samix.data.packs import UNREADABLE, decode, reason, stacked
 
 ENDINGS = {".jpg", ".jpeg", ".png", ".bmp", ".webp", ".ppm", ".tif", ".tiff", ".gif"}
 SMALL = 512 * 2**20
@@ -96,9 +96,7 @@ def in_memory_if_small(paths: list[Path]) -> Sequence[Tensor] | Tensor:
     if len(paths) * 3 * sum(w * h for w, h in probe) / len(probe) > SMALL:
         return LazyPictures(paths)
     with ThreadPoolExecutor() as pool:
-        pictures = list(pool.map(read_picture, paths))
-    same = all(picture.shape == pictures[0].shape for picture in pictures)
-    return torch.stack(pictures) if same else pictures
+        return stacked(list(pool.map(read_picture, paths)))
 
 
 def read_size(path: Path) -> tuple[int, int]:

@@ -20,6 +20,11 @@ UNREADABLE = (UnidentifiedImageError, Image.DecompressionBombError, OSError, Syn
 """What Pillow raises for pictures that it cannot, or should not, read."""
 
 
+def stacked(pictures: list[Tensor]) -> Tensor | list[Tensor]:
+    """Pictures [3, H, W] as one tensor [N, 3, H, W] where all sizes agree."""
+    return torch.stack(pictures) if len({picture.shape for picture in pictures}) == 1 else pictures
+
+
 def reason(error: Exception) -> str:
     """Why a picture cannot be read; Pillow would name the bytes in memory instead of the format."""
     return "it is no picture in a known format" if isinstance(error, UnidentifiedImageError) else str(error)
@@ -49,8 +54,7 @@ class Packed(Sequence[Tensor]):
     def decoded(self) -> Tensor | list[Tensor]:
         """uint8 [N, 3, H, W], or a list of [3, H, W] where sizes differ."""
         with ThreadPoolExecutor() as pool:
-            pictures = list(pool.map(self.__getitem__, range(len(self)), chunksize=256))
-        return torch.stack(pictures) if len({picture.shape for picture in pictures}) == 1 else pictures
+            return stacked(list(pool.map(self.__getitem__, range(len(self)), chunksize=256)))
 
 
 Part = tuple[Packed, Tensor, tuple[str, ...]]

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from samix.data.datasets import Split
+from samix.data.packs import stacked
 from samix.data.synthetic import draw_pictures
 from samix.data.views import denormalize, normalize, test_view
 from samix.engine.checkpoint import write_atomically, write_text
@@ -45,9 +46,7 @@ def measure_following(recipe: Training, model: Any, split: Split, count: int = 2
 def sample_images(recipe: Training, model: Any, split: Split, count: int) -> tuple[Images, Labels]:
     """Normalised test pictures of all classes in turn with their labels, on the model's device."""
     chosen = one_of_each_class(split.test.labels, count)
-    pictures = [split.test.pictures[int(i)] for i in chosen]
-    same = all(picture.shape == pictures[0].shape for picture in pictures)
-    raw = test_view(recipe.data)(torch.stack(pictures) if same else pictures)
+    raw = test_view(recipe.data)(stacked([split.test.pictures[int(i)] for i in chosen]))
     device = next(model.parameters()).device
     return normalize(raw.to(device), split.mean, split.std), split.test.labels[chosen].to(device)
 

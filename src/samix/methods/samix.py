@@ -6,7 +6,6 @@ their sum equals the alternating updates of Eqs. (12) and (13). Differs from the
 works (O1), the encoder's mask is adjusted to the encoder's lam (O2), any batch size (O15).
 """
 
-import math
 from dataclasses import dataclass, field
 
 import torch
@@ -22,7 +21,7 @@ from samix.mixups.mixup import constant_mask
 from samix.nn.encoder import Encoder
 from samix.nn.mixer import Mixer, MixerConfig
 from samix.nn.momentum import momentum_copy, momentum_update
-from samix.pairing import Pairing, as_image_weight, draw_pairing
+from samix.pairing import Pairing, as_image_weight, check_alpha, draw_pairing
 from samix.schedules import held_cosine, linear
 from samix.typing import Images, Labels, Logits, Maps, Mask
 
@@ -72,8 +71,7 @@ class LearnedMixup:
     """Share of training before the momentum begins to rise."""
 
     def __post_init__(self) -> None:
-        if not 0 < self.alpha < math.inf:
-            raise ValueError(f"mixup.alpha must be positive, got {self.alpha}.")
+        check_alpha(self.alpha, "mixup.alpha")
         if not 0 < self.mixer_fraction <= 1:
             raise ValueError(f"mixup.mixer_fraction must lie in (0, 1], got {self.mixer_fraction}.")
         for name in SHARES:

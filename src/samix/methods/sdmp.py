@@ -14,7 +14,6 @@ Differs from OliverRensu/SDMP: images are mixed (its last version never pastes),
 its version 0.1, lam_j is that of the image's true partner, and ResizeMix shrinks by nearest sampling.
 """
 
-import math
 from dataclasses import dataclass
 from functools import partial
 
@@ -35,7 +34,7 @@ from samix.mixups.base import mean_of
 from samix.mixups.mixed import Mixed, Parents, blend
 from samix.mixups.mixup import constant_mask
 from samix.mixups.resizemix import draw_box, shrink_into
-from samix.pairing import Pairing, draw_lam
+from samix.pairing import Pairing, check_alpha, draw_lam
 from samix.typing import Embeddings, Images, Index, Mask, PerSample, RandomSource
 
 POLICIES = ("mixup", "cutmix", "resizemix")
@@ -58,8 +57,7 @@ class SDMPConfig:
         for name in self.policies:
             if name not in POLICIES:
                 raise ValueError(f"unknown mixup.policies {suggest(name, POLICIES)}")
-        if not 0 < self.alpha < math.inf:
-            raise ValueError(f"mixup.alpha must be positive, got {self.alpha}.")
+        check_alpha(self.alpha, "mixup.alpha")
         if not 0 <= self.margin < 0.5:
             raise ValueError(f"mixup.margin must lie in [0, .5), got {self.margin}.")
 

@@ -4,7 +4,6 @@
 Nothing here writes into its input. Only `draw` and a policy's own mask function touch the random generator.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
@@ -13,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from samix.mixups.mixed import Mixed, blend_pairs
-from samix.pairing import Pairing, draw_derangement, draw_lam
+from samix.pairing import Pairing, check_alpha, draw_derangement, draw_lam
 from samix.typing import AttentionMap, Images, Labels, Lam, Maps, Mask, RandomSource, Saliency
 
 
@@ -51,8 +50,7 @@ class Mixup:
     """Whether a mixed image is two images of the batch under one mask."""
 
     def __post_init__(self) -> None:
-        if not 0 < self.alpha < math.inf:
-            raise ValueError(f"mixup.alpha must be positive, got {self.alpha}.")
+        check_alpha(self.alpha, "mixup.alpha")
         if not 0 <= self.prob <= 1:
             raise ValueError(f"mixup.prob must lie in [0, 1], got {self.prob}.")
 

@@ -55,8 +55,9 @@ class Encoder(nn.Module):
         norm: str | None = None,
     ) -> None:
         super().__init__()
-        for name in (layer, *filter(None, [norm])):
-            find_layer(network, name)
+        find_layer(network, layer)
+        if norm is not None:
+            find_layer(network, norm)
         self.network, self.layer, self.norm = network, layer, norm
         self.channels_last, self.prefix_tokens = channels_last, prefix_tokens
 
