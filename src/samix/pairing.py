@@ -19,9 +19,9 @@ class Pairing(NamedTuple):
 
 
 def check_alpha(alpha: float, name: str = "alpha") -> None:
-    """Refuses what Beta(alpha, alpha) cannot be drawn with; torch itself draws .5 for not a number."""
+    """Refuses what lam ~ Beta(alpha, alpha) cannot be drawn with; torch itself draws .5 for not a number."""
     if not 0 < alpha < math.inf:
-        raise ValueError(f"{name} must be positive, got {alpha} (lam ~ Beta(alpha, alpha)).")
+        raise ValueError(f"{name} must be positive, got {alpha}.")
 
 
 def draw_lam(count: int, alpha: float, generator: RandomSource = None) -> Lam:

@@ -16,7 +16,7 @@ import torch
 from samix.mixups.base import Hints, Mixup
 from samix.mixups.cutmix import cutmix_mask
 from samix.mixups.mixup import constant_mask
-from samix.pairing import Pairing, as_image_weight, draw_lam
+from samix.pairing import Pairing, as_image_weight, check_alpha, draw_lam
 from samix.typing import Images, Lam, Mask, RandomSource
 
 
@@ -40,8 +40,7 @@ class InterIntra(Mixup):
                 f"mixup.alpha has no effect here, got {self.alpha}: set alpha_inter and alpha_intra."
             )
         for name in ("alpha_inter", "alpha_intra"):
-            if getattr(self, name) <= 0:
-                raise ValueError(f"mixup.{name} must be positive, got {getattr(self, name)}.")
+            check_alpha(getattr(self, name), f"mixup.{name}")
 
     def draw_lam(self, count: int, generator: RandomSource = None) -> Lam:
         """lam between labels."""

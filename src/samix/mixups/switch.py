@@ -19,7 +19,7 @@ from torch import Tensor
 from samix.mixups.base import Hints, Mixup
 from samix.mixups.cutmix import CutMix
 from samix.mixups.mixup import MixUp
-from samix.pairing import Pairing, draw_derangement
+from samix.pairing import Pairing, check_alpha, draw_derangement
 from samix.typing import Images, Index, Lam, Mask, RandomSource
 
 Member = Int[Tensor, "#B"]
@@ -196,8 +196,7 @@ class MixupCutMix(Switching):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("mixup_alpha", "cutmix_alpha"):
-            if getattr(self, name) <= 0:
-                raise ValueError(f"mixup.{name} must be positive, got {getattr(self, name)}.")
+            check_alpha(getattr(self, name), f"mixup.{name}")
         if not 0 <= self.switch_prob <= 1:
             raise ValueError(f"mixup.switch_prob must lie in [0, 1], got {self.switch_prob}.")
 
