@@ -33,8 +33,8 @@ from samix.data.loaders import TrainPlan, make_loader
 from samix.data.ssl_views import AUGMENTS, Augment, two_views
 from samix.data.views import View, train_view
 from samix.engine.config import Machine, Network, Recipe, build_model
-from samix.engine.loop import make_fabric
 from samix.engine.optim import build_optimizer
+from samix.engine.setup import make_fabric
 from samix.engine.testing import prepared
 
 CLASSES = 10

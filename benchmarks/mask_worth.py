@@ -24,7 +24,6 @@ import torch
 from rich.console import Console
 from rich.table import Table
 
-import samix  # noqa: F401  (prepares torchvision)
 from samix.commands.trained import load_trained, read_recipe
 from samix.data.views import normalize, test_view
 from samix.engine.config import policy_name

@@ -17,37 +17,41 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import samix  # noqa: F401  (prepares torchvision)
 from samix.engine.checkpoint import write_text
-from samix.recipes import PRETRAININGS, RECIPES
+from samix.recipes import PRETRAININGS, RECIPES, find_pretraining, find_recipe
 
 SUPERVISED = ("top1", "best", "last", "ece")
 PRETRAINED = ("knn", "linear", "nmi", "purity", "deviation")
 ENDING = ("epochs", "seconds", "images_per_s", "peak_mb", "commit", "command")
 
 
-def main() -> None:
-    """Reads the words, trains what is missing, collects what is there."""
+def main() -> int:
+    """Reads the words, trains what is missing, collects what is there; 1 if a run failed."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("family", choices=[*RECIPES, *PRETRAININGS], help="a family of `samix recipes`")
-    parser.add_argument("--rows", nargs="+", help="only these rows (default: all)")
+    parser.add_argument("--rows", nargs="+", help="only these rows, or policies (default: all rows)")
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--jobs", type=int, default=2, help="runs side by side, one thread each")
     parser.add_argument("--runs", type=Path, default=Path("runs"), help="folder of the run folders")
     parser.add_argument("--collect", action="store_true", help="train nothing, only write the table")
     options = parser.parse_args()
     rows = options.rows or list((RECIPES | PRETRAININGS)[options.family].rows)
+    find = find_pretraining if options.family in PRETRAININGS else find_recipe
+    try:
+        for row in rows:
+            find(f"{options.family}/{row}")
+    except ValueError as error:
+        parser.error(str(error))
     todo = [(row, seed) for seed in options.seeds for row in rows]
     if not options.collect:
         with ThreadPoolExecutor(options.jobs) as pool:
             list(pool.map(lambda run: train(options.family, *run, options.runs), todo))
+    folders = [folder_of(options.runs, options.family, row, seed) for row, seed in todo]
+    done = [folder for folder in folders if finished(folder)]
     name = options.family.replace("-", "_")
-    found = [folder_of(options.runs, options.family, row, seed) for row, seed in sorted(todo, key=str)]
     results = PRETRAINED if options.family in PRETRAININGS else SUPERVISED
-    columns = ("suite", "method", "seed", *results, *ENDING)
-    write_table(
-        Path("results") / f"{name}.csv", name, columns, (folder for folder in found if finished(folder))
-    )
+    update_table(Path("results") / f"{name}.csv", name, ("suite", "method", "seed", *results, *ENDING), done)
+    return 0 if options.collect or len(done) == len(todo) else 1
 
 
 def folder_of(runs: Path, family: str, row: str, seed: int) -> Path:
@@ -79,26 +83,34 @@ def train(family: str, row: str, seed: int, runs: Path) -> None:
     )
 
 
-def write_table(path: Path, suite: str, columns: Sequence[str], folders: Iterable[Path]) -> None:
-    """results/<suite>.csv: one line per finished run, each with the command and commit that made it."""
-    lines = [",".join(columns)]
+def update_table(path: Path, suite: str, columns: Sequence[str], folders: Iterable[Path]) -> None:
+    """results/<suite>.csv: one line per finished run, each with the command and commit that made it.
+
+    Lines of other rows and seeds stay as they are.
+    """
+    lines: dict[tuple[str, int], dict[str, str]] = {}
+    if path.exists():
+        with path.open(newline="") as file:
+            lines = {(line["method"], int(line["seed"])): line for line in csv.DictReader(file)}
     for folder in folders:
         summary = json.loads((folder / "summary.json").read_text())
         masks = {"deviation": summary["mask"]["deviation"]} if "mask" in summary else {}
         values = summary | masks | {"suite": suite, "method": summary["recipe"].split("/")[1]}
-        lines.append(row_text(values, columns))
-    path.parent.mkdir(exist_ok=True)
-    write_text(path, "\n".join(lines) + "\n")
-    print(f"{len(lines) - 1} runs -> {path}")
-
-
-def row_text(values: dict[str, object], columns: Sequence[str]) -> str:
-    """One line of CSV, floats with four digits, nothing where a run has no such result."""
+        line = {name: cell(values.get(name, "")) for name in columns}
+        lines[line["method"], int(line["seed"])] = line
     text = io.StringIO()
-    cells = [f"{v:.4f}" if isinstance(v, float) else v for v in (values.get(name, "") for name in columns)]
-    csv.writer(text, lineterminator="").writerow(cells)
-    return text.getvalue()
+    writer = csv.DictWriter(text, columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(lines[key] for key in sorted(lines))
+    path.parent.mkdir(exist_ok=True)
+    write_text(path, text.getvalue())
+    print(f"{len(lines)} runs -> {path}")
+
+
+def cell(value: object) -> str:
+    """A value of the table, floats with four digits."""
+    return f"{value:.4f}" if isinstance(value, float) else str(value)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from samix.pairing import as_image_weight, draw_derangement, draw_lam, draw_pairing
+from samix.pairing import MIN_ALPHA, as_image_weight, draw_derangement, draw_lam, draw_pairing
 
 
 def generator(seed: int) -> torch.Generator:
@@ -50,10 +50,12 @@ def test_value_lam_has_the_moments_of_beta(alpha):
     assert abs(lam.var() - 1 / (4 * (2 * alpha + 1))) < 0.003
 
 
-@pytest.mark.parametrize("alpha", [1e-3, 1e3])
+@pytest.mark.parametrize("alpha", [MIN_ALPHA, 1e3])
 def test_value_extreme_alpha_stays_finite(alpha):
     lam = draw_lam(2000, alpha, generator(2))
     assert lam.isfinite().all() and lam.min() >= 0 and lam.max() <= 1
+    middle = float(((lam > 0.1) & (lam < 0.9)).float().mean())
+    assert middle < 0.05 if alpha < 1 else middle == 1
 
 
 @pytest.mark.parametrize("alpha", [0.0, -1.0, float("nan"), float("inf")])
@@ -87,3 +89,8 @@ def test_value_a_generator_leaves_the_global_state_alone():
 def test_shape_as_image_weight():
     assert as_image_weight(torch.rand(1)).shape == (1, 1, 1, 1)
     assert as_image_weight(torch.rand(5)).shape == (5, 1, 1, 1)
+
+
+def test_error_alpha_that_torch_cannot_draw_with():
+    with pytest.raises(ValueError, match=r"alpha must be at least 0.01, .* got 0.001"):
+        draw_lam(3, 1e-3)

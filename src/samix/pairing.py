@@ -18,10 +18,16 @@ class Pairing(NamedTuple):
     """[B]: the partner of image i is image index[i]; never i itself unless the batch is 1."""
 
 
+MIN_ALPHA = 0.01
+"""Below, both gamma variates behind a draw underflow and torch answers .5, the opposite of Beta's limit."""
+
+
 def check_alpha(alpha: float, name: str = "alpha") -> None:
     """Refuses what lam ~ Beta(alpha, alpha) cannot be drawn with; torch itself draws .5 for not a number."""
     if not 0 < alpha < math.inf:
         raise ValueError(f"{name} must be positive, got {alpha}.")
+    if alpha < MIN_ALPHA:
+        raise ValueError(f"{name} must be at least {MIN_ALPHA}, where lam is nearly 0 or 1; got {alpha}.")
 
 
 def draw_lam(count: int, alpha: float, generator: RandomSource = None) -> Lam:

@@ -6,7 +6,7 @@ B batch, H W image size, C h w channels and size of a layer's map, K classes, D 
 from typing import NamedTuple, TypeAlias
 
 import torch
-from jaxtyping import Float, Int, UInt8
+from jaxtyping import Float, Int, Integer, UInt8
 from torch import Tensor
 
 Images: TypeAlias = Float[Tensor, "B 3 H W"]
@@ -14,9 +14,9 @@ RawImages: TypeAlias = UInt8[Tensor, "B 3 H W"]
 Mask: TypeAlias = Float[Tensor, "#B 1 H W"]
 Lam: TypeAlias = Float[Tensor, "#B"]
 Index: TypeAlias = Int[Tensor, "B"]
-Labels: TypeAlias = Int[Tensor, "B"]
+Labels: TypeAlias = Integer[Tensor, "B"]
 SoftLabels: TypeAlias = Float[Tensor, "B K"]
-AnyLabels: TypeAlias = Int[Tensor, "B"] | Float[Tensor, "B K"]
+AnyLabels: TypeAlias = Integer[Tensor, "B"] | Float[Tensor, "B K"]
 Logits: TypeAlias = Float[Tensor, "B K"]
 Maps: TypeAlias = Float[Tensor, "B C h w"]
 Features: TypeAlias = Float[Tensor, "B D"]

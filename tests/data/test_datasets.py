@@ -86,8 +86,8 @@ def test_value_digits_do_not_test_on_training_pictures():
     [
         ({"name": "cifar-10"}, r"unknown dataset 'cifar-10'. Did you mean 'cifar10'\?"),
         ({"size": 4}, "data.size must be at least 8 pixels, got 4"),
-        ({"train_pictures": 0}, "data.train_pictures must be at least 1"),
-        ({"test_pictures": -3}, "data.test_pictures must be at least 1"),
+        ({"train_pictures": 0}, "data.train_pictures must be at least 2"),
+        ({"test_pictures": 1}, "data.test_pictures must be at least 2"),
         ({"view": "crop"}, r"unknown (data\.)?view 'crop'"),
         ({"min_scale": 0.0}, r"data.min_scale must lie in \(0, 1\]"),
         ({"workers": -1}, "data.workers must not be negative"),

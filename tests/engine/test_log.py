@@ -1,5 +1,6 @@
 """Means of an epoch, metrics.csv and summary.json."""
 
+import subprocess
 import time
 
 import pytest
@@ -7,7 +8,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from samix.engine.log import COLUMNS, Meter, commit, read_metrics, summarize, write_metrics
+from samix.engine import log
+from samix.engine.log import COLUMNS, Meter, commit, git, read_metrics, summarize, write_metrics
 from samix.engine.tasks import accuracies
 from samix.methods.base import Losses, MixerLog
 
@@ -93,3 +95,13 @@ def test_value_few_epochs():
 
 def test_value_commit_is_one_word():
     assert len(commit().split()) <= 1
+
+
+def test_value_somebody_elses_commit_is_not_ours(tmp_path, monkeypatch):
+    """An environment inside another repository."""
+    for words in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "theirs"]):
+        user = ["-c", "user.name=a", "-c", "user.email=a@b.c"]
+        subprocess.run(["git", *user, *words], cwd=tmp_path, check=True)
+    assert git("log", "--format=%s", folder=tmp_path) == "theirs"
+    monkeypatch.setattr(log, "__file__", str(tmp_path / "log.py"))
+    assert commit() == ""

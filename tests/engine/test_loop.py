@@ -6,17 +6,23 @@ import numpy as np
 import pytest
 import torch
 import yaml
-from torch import Tensor
+from lightning_fabric import Fabric
+from torch import Tensor, nn
 
 from samix.data.datasets import load_data
 from samix.data.views import normalize
 from samix.engine import loop
+from samix.engine.checkpoint import load_checkpoint, save_checkpoint
 from samix.engine.config import Machine, Optimizer, build_model, to_dict
 from samix.engine.health import CollapsedMixerWarning, NonFiniteLossError, check_finite
 from samix.engine.log import read_metrics
-from samix.engine.loop import due, make_fabric, train, train_step
+from samix.engine.loop import due, train, train_step
 from samix.engine.optim import build_optimizer
+from samix.engine.resume import comparable
+from samix.engine.setup import make_fabric, prepare
+from samix.engine.tasks import task_of
 from samix.methods.base import Losses
+from samix.methods.samix import SAMix
 from samix.methods.supervised import Objective
 from samix.nn.mixer import MixerConfig
 
@@ -144,6 +150,22 @@ def test_value_an_interrupted_run_ends_like_one_that_was_not(
     assert same(weights(tmp_path / "whole"), weights(tmp_path / "cut"))
 
 
+def test_value_the_optimizers_state_comes_back_to_where_the_weights_are(tiny, tmp_path, monkeypatch):
+    """A device of another type stands for a GPU: what is moved there becomes float64."""
+    recipe = tiny()
+    go(replace(recipe, epochs=1), tmp_path / "done")
+    kept = load_checkpoint(tmp_path / "done")
+    save_checkpoint(tmp_path, kept | {"recipe": comparable(recipe)})
+    monkeypatch.setattr(Fabric, "to_device", lambda self, module: module.double())
+    fabric = make_fabric(recipe)
+    fabric.launch()
+    trainee = prepare(fabric, recipe, tmp_path, task_of(recipe), load_data(recipe.data))
+    assert trainee.start == STEPS
+    states = [state["momentum_buffer"] for state in trainee.optimizer.state.values()]
+    assert len(states) > 10
+    assert {state.dtype for state in states} == {torch.float64}
+
+
 def test_value_rows_of_undone_work_are_dropped(tiny, tmp_path, monkeypatch):
     recipe = tiny("cutmix", epochs=4, save_every=2)
     go(recipe, tmp_path / "whole")
@@ -222,6 +244,11 @@ def test_error_a_learning_rate_that_is_far_too_large(tiny, tmp_path):
     assert not (tmp_path / "last.ckpt").exists()
 
 
+def test_error_clipping_does_not_hide_where_the_loss_went(tiny, tmp_path):
+    with pytest.raises(NonFiniteLossError, match="the loss is not finite at step"):
+        go(tiny("mixup", optimizer=Optimizer(lr=1e38, clip=5.0)), tmp_path)
+
+
 def test_error_weights_that_blow_up_in_an_epochs_last_step_do_not_reach_the_checkpoint(tiny, tmp_path):
     with pytest.raises(NonFiniteLossError):
         go(tiny("plain", batch_size=24, optimizer=Optimizer(lr=1e38)), tmp_path)
@@ -261,6 +288,19 @@ def test_value_accumulated_parts_equal_one_batch(parts, tiny, group_norm):
     for name in whole:
         torch.testing.assert_close(accumulated[name], whole[name], rtol=1e-5, atol=1e-6)
     torch.testing.assert_close(parts_losses.encoder.detach(), losses.encoder.detach())
+
+
+def test_value_no_part_is_left_with_one_picture(tiny, monkeypatch):
+    seen, real = [], SAMix.forward
+    batch = torch.randn(10, 3, 16, 16), torch.arange(10)
+
+    def forward(self, x, y, share):
+        seen.append(len(x))
+        return real(self, x, y, share)
+
+    monkeypatch.setattr(SAMix, "forward", forward)
+    one_step(tiny(batch_size=10), batch, parts=4)
+    assert seen == [3, 3, 2, 2]
 
 
 def test_error_a_part_that_is_not_finite_is_noticed(tiny, group_norm):
@@ -314,3 +354,21 @@ def test_value_a_collapsed_mixer_is_noticed_while_it_trains(tiny, tmp_path):
     collapsed = replace(tiny().mixup, mixer=MixerConfig(init_std=0.0))
     with pytest.warns(CollapsedMixerWarning, match="trivial solution: for 5 epochs"):
         go(tiny(mixup=collapsed, epochs=5), tmp_path)
+
+
+def test_value_a_compiled_run_trains_as_one_that_is_not(tiny, tmp_path, monkeypatch):
+    """Traced and differentiated ahead of time, but not turned into machine code, which takes minutes."""
+    backends, compile_module = [], nn.Module.compile
+
+    def traced(network, *words, **options):
+        backends.append(network)
+        return compile_module(network, *words, backend="aot_eager", **options)
+
+    monkeypatch.setattr(nn.Module, "compile", traced)
+    losses = {}
+    for compiled in (False, True):
+        folder = tmp_path / str(compiled)
+        go(tiny(epochs=1, machine=Machine(accelerator="cpu", compile=compiled)), folder)
+        losses[compiled] = [(row["loss"], row["mixer"]) for row in read_metrics(folder, 99)]
+    assert len(backends) == 1
+    np.testing.assert_allclose(losses[True], losses[False], rtol=1e-3)

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 import torch
+from lightning_fabric.plugins.precision import MixedPrecision, Precision
 
 from samix.engine.checkpoint import load_checkpoint, save_checkpoint
 from samix.engine.config import Machine, build_model
@@ -14,7 +15,7 @@ from samix.engine.resume import comparable, differences, resume, snapshot
 @pytest.fixture
 def built(tiny):
     model = build_model(tiny(), 12)
-    return model, build_optimizer(model.parameter_groups(), tiny().optimizer)
+    return model, build_optimizer(model.parameter_groups(), tiny().optimizer), Precision()
 
 
 def test_value_an_empty_folder_starts_at_zero(tiny, built, tmp_path):
@@ -22,13 +23,13 @@ def test_value_an_empty_folder_starts_at_zero(tiny, built, tmp_path):
 
 
 def test_value_model_and_optimizer_come_back(tiny, built, tmp_path):
-    model, optimizer = built
+    model, optimizer, precision = built
     model(torch.randn(6, 3, 16, 16), torch.arange(6)).total.backward()
     optimizer.step()
-    save_checkpoint(tmp_path, snapshot(tiny(), model, optimizer, 5))
+    save_checkpoint(tmp_path, snapshot(tiny(), model, optimizer, precision, 5))
     fresh = build_model(tiny(), 12)
     other = build_optimizer(fresh.parameter_groups(), tiny().optimizer)
-    assert resume(tiny(), tmp_path, fresh, other) == 5
+    assert resume(tiny(), tmp_path, fresh, other, precision) == 5
     for name, value in model.state_dict().items():
         assert torch.equal(value, fresh.state_dict()[name])
     assert len(other.state) == len(optimizer.state) > 0
@@ -73,10 +74,21 @@ def test_error_another_recipe_names_each_field(tiny, built, tmp_path):
 
 def test_value_differences():
     old, new = {"a": 1, "b": {"c": 2, "d": 3}, "e": 5}, {"a": 1, "b": {"c": 9, "d": 3}, "f": None}
-    assert differences(old, new) == ["b.c: there 2, here 9", "e: there 5, here None"]
+    found = ["b.c: there 2, here 9", "e: there 5, here unset", "f: there unset, here None"]
+    assert differences(old, new) == found
     assert differences(old, old) == []
 
 
 def test_value_a_recipe_is_the_same_after_a_trip_through_a_file(tiny, built, tmp_path):
     save_checkpoint(tmp_path, snapshot(tiny(), *built, 0))
     assert load_checkpoint(tmp_path)["recipe"] == comparable(tiny())
+
+
+def test_value_the_scale_of_float16_losses_comes_back(tiny, built, tmp_path):
+    model, optimizer, _ = built
+    used, fresh = (MixedPrecision("16-mixed", "cpu", torch.amp.GradScaler("cpu")) for _ in range(2))
+    used.scaler.scale(torch.ones(()))  # the first use sets the scale up
+    used.scaler.update(512.0)
+    save_checkpoint(tmp_path, snapshot(tiny(), model, optimizer, used, 5))
+    resume(tiny(), tmp_path, model, optimizer, fresh)
+    assert fresh.scaler.get_scale() == 512.0

@@ -10,7 +10,7 @@ from samix.data.views import normalize
 from samix.engine import testing
 from samix.engine.config import build_model
 from samix.engine.health import NonFiniteLossError
-from samix.engine.loop import make_fabric
+from samix.engine.setup import make_fabric
 from samix.engine.testing import evaluate, head_scores
 from samix.evaluate.accuracy import Score, count, score
 from samix.methods.supervised import Objective

@@ -161,3 +161,16 @@ def test_value_golden_clean_cross_entropy(golden):
     record = golden("d_mixup_cls_losses")
     loss = cross_entropy(record["logits"], record["y_a"])
     torch.testing.assert_close(loss, record["onehotCE/loss"])
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int16, torch.int32])
+def test_value_labels_of_any_integer_type(logits, pairing, dtype):
+    short = Y.to(dtype)
+    expected = mixup_cross_entropy(logits, Y, pairing)
+    torch.testing.assert_close(mixup_cross_entropy(logits, short, pairing), expected)
+    torch.testing.assert_close(cross_entropy(logits, short), cross_entropy(logits, Y))
+
+
+def test_error_negative_labels_do_not_count_from_the_end(logits, pairing):
+    with pytest.raises(RuntimeError, match="out of bounds"):
+        mixup_cross_entropy(logits, Y - 1 - Y.max(), pairing)

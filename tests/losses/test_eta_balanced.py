@@ -112,3 +112,8 @@ def test_value_large_logits_stay_finite():
 def test_value_half_precision_logits_give_float32_losses(logits):
     loss = eta_balanced(logits.bfloat16(), Y, Pairing(LAM, INDEX), 0.5)
     assert {part.dtype for part in loss} == {torch.float32}
+
+
+def test_value_labels_of_any_integer_type(logits):
+    pairing = Pairing(LAM, INDEX)
+    torch.testing.assert_close(pbce(logits, Y.to(torch.uint8), pairing), pbce(logits, Y, pairing))

@@ -50,7 +50,8 @@ def test_value_saliency_is_the_root_mean_square_of_the_input_gradient(network, b
 def test_value_saliency_takes_soft_labels(network, batch):
     x, y = batch
     rows = F.one_hot(y, 5).float()
-    torch.testing.assert_close(input_saliency(network, x, y), input_saliency(network, x, rows))
+    for labels in (rows, rows.long(), rows.bool(), y.int()):
+        torch.testing.assert_close(input_saliency(network, x, y), input_saliency(network, x, labels))
 
 
 def test_gradient_saliency_leaves_nothing_behind(network, batch):

@@ -93,7 +93,7 @@ def test_gradient_of_the_sum_equals_the_two_separate_ones():
 
 
 def test_gradient_the_mixer_learns_through_the_pictures_and_not_only_from_the_mask_loss():
-    model = build(beta=0.0)
+    model = build(beta=0.0, beta_end=0.0)
     grads = gradients(model(*batch()).mixer, model.mixer)
     assert max(float(grad.abs().max()) for grad in grads) > 1e-4
 
@@ -107,9 +107,9 @@ def test_gradient_gamma_moves_from_zero():
 def test_gradient_eta_turns_the_mixers_gradient():
     """O1: in the official code eta changes nothing."""
     x, y = batch()
-    model, directions = build(beta=0.0), []
+    model, directions = build(beta=0.0, beta_end=0.0), []
     for eta in (0.1, 1.0):
-        model.settings = LearnedMixup(mixer=LIVELY, beta=0.0, eta=eta)
+        model.settings = LearnedMixup(mixer=LIVELY, beta=0.0, beta_end=0.0, eta=eta)
         torch.manual_seed(3)
         grads = torch.cat([grad.flatten() for grad in gradients(model(x, y).mixer, model.mixer)])
         directions.append(grads / grads.norm())
@@ -118,7 +118,7 @@ def test_gradient_eta_turns_the_mixers_gradient():
 
 @pytest.mark.parametrize("progress", [0.0, 0.25, 1.0])
 def test_value_the_mixer_objective(progress):
-    model = build(eta=0.3, local=0.8, beta=0.2, mask_margin=0.05, variance_weight=1.5)
+    model = build(eta=0.3, local=0.8, beta=0.2, beta_end=0.1, mask_margin=0.05, variance_weight=1.5)
     x, y = batch()
     with torch.no_grad():
         z = model.momentum.maps(x)
@@ -130,7 +130,7 @@ def test_value_the_mixer_objective(progress):
         logits = model.momentum.logits(blend(x, x[pairing.index], mask))
     local, globally = pbce(logits, y, pairing).mean(), mixup_cross_entropy(logits, y, pairing)
     masks = mask_loss(mask, pairing.lam, 0.05, 1.5)
-    torch.testing.assert_close(loss, 0.8 * local + 0.3 * globally + 0.2 * (1 - progress) * masks)
+    torch.testing.assert_close(loss, 0.8 * local + 0.3 * globally + (0.2 - 0.1 * progress) * masks)
     torch.testing.assert_close(torch.stack(log[:3]), torch.stack([local, globally, masks]))
     assert float(log.gamma) == model.mixer.gamma.item()
     torch.testing.assert_close(log.gap, (mask.mean(dim=(1, 2, 3)) - pairing.lam).abs().mean())
@@ -341,7 +341,7 @@ def test_value_heads_of_method_and_copy():
 
 
 def test_value_automix_trains_on_mixup_cross_entropy_alone():
-    model = build(settings=AutoMixed, beta=0.0)
+    model = build(settings=AutoMixed, beta=0.0, beta_end=0.0)
     losses = model(*batch())
     torch.testing.assert_close(losses.mixer.detach(), losses.log.globally)
 

@@ -54,7 +54,9 @@ def test_value_learned_rows_have_the_papers_settings(family):
     for name, adjust, eta in (("samix", 0.25, 0.5), ("automix", 0.0, 1.0)):
         recipe = RECIPES[family].rows[name]
         mixup = recipe.mixup
-        assert (mixup.alpha, mixup.beta, mixup.mask_margin, mixup.lam_margin) == (2.0, 0.1, 0.1, 0.08)
+        assert (mixup.alpha, mixup.beta, mixup.beta_end, mixup.mask_margin) == (2.0, 0.1, 0.0, 0.1)
+        assert mixup.lam_margin == 0.08
+        assert mixup.variance_weight == (0.0 if name == "automix" else 2.0)
         assert (mixup.momentum, mixup.momentum_end) == (0.999, 0.99999 if imagenet else 0.999999)
         assert mixup.mixer.init_std == 0.01
         assert mixup.adjust == (0.0 if imagenet else adjust)

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from rich.console import Console
 
-import samix  # noqa: F401  (prepares torchvision)
 from samix.commands.launch import train_one
 from samix.commands.train import COMMAND
 from samix.recipes import find_recipe

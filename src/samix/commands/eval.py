@@ -7,9 +7,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-import samix  # noqa: F401  (prepares torchvision)
 from samix.commands.trained import load_trained, read_recipe
-from samix.engine.loop import make_fabric
+from samix.engine.setup import make_fabric
 from samix.engine.testing import evaluate
 
 

@@ -78,8 +78,13 @@ def start_of(path: Path, values: dict[str, Any]) -> tuple[Training, dict[str, An
     types, chosen = {}, {}
     for field, table in kind.choices.items():
         settings = values.pop(field, None) or {}
-        settings = {"name": settings} if isinstance(settings, str) else dict(settings)
-        name = settings.pop("name", next(iter(table)) if field == "mixup" else "moco-v2")
+        settings = {"name": settings} if isinstance(settings, str) else settings
+        if not isinstance(settings, dict):
+            raise ValueError(
+                f"{path}: {field} must be a name, or settings with a name among them; got {settings!r}."
+            )
+        settings = dict(settings)
+        name = str(settings.pop("name", next(iter(table)) if field == "mixup" else "moco-v2"))
         if name not in table:
             raise ValueError(f"{path}: unknown {field} {suggest(name, table)}")
         types[field], chosen[field] = table[name](), settings

@@ -7,7 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import samix  # noqa: F401  (prepares torchvision)
 from samix.commands.fields import from_yaml, override, recipe_parser
 from samix.distributed import rank
 from samix.engine.config import Training, policy_name

@@ -12,7 +12,6 @@ from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 
-import samix  # noqa: F401  (prepares torchvision)
 from samix.commands.fields import from_yaml, override
 from samix.data.datasets import Data, ImageSet, Split, load_data
 from samix.data.views import test_view

@@ -5,7 +5,6 @@ import argparse
 from rich.console import Console
 from rich.table import Table
 
-import samix  # noqa: F401  (prepares torchvision)
 from samix.recipes import PRETRAININGS, RECIPES
 
 

@@ -9,7 +9,6 @@ from torch import Tensor
 from torch.nn import functional as F
 from torchvision.transforms import v2
 
-import samix  # noqa: F401  (prepares torchvision)
 from samix.data.folders import read_picture
 from samix.errors import suggest
 from samix.mixups import MIXUPS, Hints

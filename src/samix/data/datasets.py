@@ -90,8 +90,8 @@ class Data:
             )
         for name in ("train_pictures", "test_pictures"):
             value = getattr(self, name)
-            if value is not None and value < 1:
-                raise ValueError(f"data.{name} must be at least 1, or null for all; got {value}.")
+            if value is not None and value < 2:
+                raise ValueError(f"data.{name} must be at least 2 (a pair), or null for all; got {value}.")
 
 
 def load_data(data: Data) -> Split:

@@ -116,12 +116,14 @@ class Optimizer:
 
 
 PRECISIONS = ("32-true", "bf16-mixed", "16-mixed")
+STRATEGIES = ("auto", "ddp")
 TRACKERS = ("none", "tensorboard", "wandb")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """Where and how fast; none of these fields changes what is learned, apart from rounding."""
+    """Where and how fast. What is learned stays the same, apart from rounding, for one process and one part;
+    several processes, or parts of a batch, draw their own pairs and norm their own share of a batch."""
 
     accelerator: str = "auto"
     """auto, cpu, cuda or mps (Lightning Fabric)."""
@@ -130,7 +132,7 @@ class Machine:
     nodes: int = 1
     """Number of nodes."""
     strategy: str = "auto"
-    """A Fabric strategy, for example ddp or fsdp; auto takes ddp for several processes."""
+    """auto or ddp; auto takes ddp for several processes. Momentum copies forbid sharded weights."""
     precision: str = "32-true"
     """32-true, bf16-mixed or 16-mixed (Fabric's names)."""
     threads: int | None = None
@@ -147,6 +149,8 @@ class Machine:
     def __post_init__(self) -> None:
         if self.precision not in PRECISIONS:
             raise ValueError(f"unknown machine.precision {suggest(self.precision, PRECISIONS)}")
+        if self.strategy not in STRATEGIES:
+            raise ValueError(f"unknown machine.strategy {suggest(self.strategy, STRATEGIES)}")
         if self.tracker not in TRACKERS:
             raise ValueError(f"unknown machine.tracker {suggest(self.tracker, TRACKERS)}")
         for name in ("devices", "nodes", "accumulate"):

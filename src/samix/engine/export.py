@@ -6,14 +6,14 @@ from typing import Any
 
 from samix.engine.checkpoint import prefixed, save_weights
 from samix.engine.config import Training
+from samix.methods.base import method_of
 from samix.methods.samix import LearnedMixing
 
 
 def export_weights(folder: Path, recipe: Training, model: Any, classes: tuple[str, ...]) -> None:
     """The online encoder with its network's own names; the Mixer together with the encoder it reads."""
-    method = getattr(model, "method", model)
     described = {"encoder": asdict(recipe.encoder), "size": recipe.data.size, "classes": list(classes)}
-    save_weights(folder / "encoder.safetensors", method.encoder.network.state_dict(), described)
+    save_weights(folder / "encoder.safetensors", method_of(model).encoder.network.state_dict(), described)
     if isinstance(model, LearnedMixing):
         pair = prefixed("mixer", model.mixer) | prefixed("encoder", model.read_encoder.network)
         described["mixer"] = asdict(model.settings.mixer)

@@ -115,11 +115,19 @@ def peak_memory_mb() -> float:
 
 def commit() -> str:
     """The commit of the samix checkout that runs, '' where it runs from an installed package."""
+    file = Path(__file__)
+    # Of an environment inside somebody's repository, git would name their commit.
+    if not git("ls-files", "--", file.name, folder=file.parent):
+        return ""
+    return git("describe", "--always", "--dirty", "--abbrev=10", "--exclude=*", folder=file.parent)
+
+
+def git(*words: str, folder: Path) -> str:
+    """What git says in a folder; nothing where there is no git or no repository."""
     try:
         done = subprocess.run(
-            ["git", "describe", "--always", "--dirty", "--abbrev=10", "--exclude=*"],
-            cwd=Path(__file__).parent, capture_output=True, text=True, timeout=10, check=False,
-        )  # fmt: skip
+            ["git", *words], cwd=folder, capture_output=True, text=True, timeout=10, check=False
+        )
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout.strip()

@@ -9,31 +9,26 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import yaml
 from lightning_fabric import Fabric
-from lightning_fabric.strategies import DDPStrategy
-from torch import Tensor, nn
+from torch import Tensor
 
-from samix.data.datasets import load_data
+from samix.data.datasets import Split, load_data
 from samix.data.loaders import TrainPlan, make_loader
-from samix.engine.checkpoint import save_checkpoint, write_text
-from samix.engine.config import Training, to_dict
+from samix.engine.checkpoint import save_checkpoint
+from samix.engine.config import Training
 from samix.engine.export import export_weights
-from samix.engine.half import avoid_forbidden_tiles
 from samix.engine.health import MixerWatch, check_finite, check_weights
 from samix.engine.lock import locked
 from samix.engine.log import Meter, read_metrics, read_summary, summarize, write_metrics, write_summary
-from samix.engine.memory import keep_freed_memory
-from samix.engine.optim import build_optimizer, set_learning_rates
+from samix.engine.optim import set_learning_rates
 from samix.engine.progress import Progress
-from samix.engine.resume import resume, snapshot
+from samix.engine.resume import snapshot
 from samix.engine.samples import measure_following, write_retention, write_samples
+from samix.engine.setup import make_fabric, prepare
 from samix.engine.tasks import task_of
 from samix.engine.testing import prepared
 from samix.engine.tracking import no_tracker, tracking
 from samix.methods.base import Losses, mean_losses
-from samix.nn.clusters import ClusterMemory
-from samix.nn.queue import Queue
 from samix.random import fold
 
 Summary = dict[str, Any]
@@ -49,50 +44,10 @@ def train(recipe: Training, folder: Path, *, name: str, command: str = "", quiet
         return run(fabric, recipe, folder, name, command, quiet)
 
 
-def make_fabric(recipe: Training) -> Fabric:
-    """Fabric for the recipe's machine; several processes train with DDP."""
-    machine, strategy = recipe.machine, recipe.machine.strategy
-    if machine.threads:
-        torch.set_num_threads(machine.threads)
-    if strategy == "auto" and machine.devices * machine.nodes > 1:
-        # A batch may leave a part of the model without gradient (mixer_probability).
-        strategy = DDPStrategy(find_unused_parameters=True)  # type: ignore[assignment]
-    fabric = Fabric(
-        accelerator=machine.accelerator,
-        devices=machine.devices,
-        num_nodes=machine.nodes,
-        strategy=strategy,
-        precision=machine.precision,  # type: ignore[arg-type]
-    )
-    if fabric.device.type == "cpu" and machine.precision != "32-true":
-        avoid_forbidden_tiles()
-    return fabric
-
-
 def run(fabric: Fabric, recipe: Training, folder: Path, name: str, command: str, quiet: bool) -> Summary:
     """One process's part of a training run."""
-    if fabric.device.type == "cpu":
-        keep_freed_memory()
     split, task = load_data(recipe.data), task_of(recipe)
-    torch.manual_seed(fold(recipe.seed, "weights"))
-    layout = torch.channels_last if recipe.machine.channels_last else torch.contiguous_format
-    model = task.build(split).to(memory_format=layout)
-    if (
-        fabric.world_size > 1
-        and fabric.device.type == "cuda"
-        and getattr(getattr(model, "method", model), "sync_norm", False)
-    ):
-        model = nn.SyncBatchNorm.convert_sync_batchnorm(model)
-    optimizer = build_optimizer(model.parameter_groups(), recipe.optimizer)
-    start = resume(recipe, folder, model, optimizer)
-    if fabric.is_global_zero:
-        write_text(folder / "config.yaml", yaml.safe_dump(to_dict(recipe), sort_keys=False))
-    ignore_memories(model)
-    wrapped, optimizer = fabric.setup(model, optimizer)
-    task.prepare(fabric, model, split)
-    if recipe.machine.compile:
-        getattr(model, "method", model).encoder.network.compile()
-
+    model, wrapped, optimizer, start = prepare(fabric, recipe, folder, task, split)
     plan = TrainPlan(
         len(split.train.labels), recipe.batch_size, recipe.epochs,
         start=start, seed=recipe.seed, rank=fabric.global_rank, world=fabric.world_size,
@@ -133,29 +88,24 @@ def run(fabric: Fabric, recipe: Training, folder: Path, name: str, command: str,
                 write_metrics(folder, rows)
                 if due(epoch + 1, recipe.save_every, recipe.epochs, last=1):
                     check_weights(model, epoch + 1)
-                    save_checkpoint(folder, snapshot(recipe, model, optimizer, step + 1))
+                    state = snapshot(recipe, model, optimizer, fabric.strategy.precision, step + 1)
+                    save_checkpoint(folder, state)
 
     summary = summarize(name, recipe, rows, task.summary(fabric, model, split, rows), command)
     following = measure_following(recipe, model, split)
     if following is not None:
         summary["mask"] = following._asdict()
     if fabric.is_global_zero:
-        export_weights(folder, recipe, model, split.train.classes)
-        write_samples(folder, recipe, model, split)
-        write_retention(folder, recipe, model, split)
-        write_summary(folder, summary)
+        leave_behind(folder, recipe, model, split, summary)
     return summary
 
 
-def ignore_memories(model: nn.Module) -> None:
-    """Keeps DDP from sending queues and cluster memories around: all processes change them alike."""
-    kept = [
-        f"{name}.{buffer}"
-        for name, module in model.named_modules()
-        if isinstance(module, Queue | ClusterMemory)
-        for buffer, _ in module.named_buffers()
-    ]
-    nn.parallel.DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(model, kept)
+def leave_behind(folder: Path, recipe: Training, model: Any, split: Split, summary: Summary) -> None:
+    """What a finished run hands over; the summary comes last, because it says that all is there."""
+    export_weights(folder, recipe, model, split.train.classes)
+    write_samples(folder, recipe, model, split)
+    write_retention(folder, recipe, model, split)
+    write_summary(folder, summary)
 
 
 def train_step(
@@ -163,7 +113,7 @@ def train_step(
 ) -> Losses:
     """One optimiser step on one batch, in as many parts as the recipe asks."""
     parts = recipe.machine.accumulate
-    pieces = list(zip(*(values.chunk(parts) for values in batch), strict=True))
+    pieces = list(zip(*(values.tensor_split(parts) for values in batch), strict=True))
     weighted = []
     for number, (x, y) in enumerate(pieces, start=1):
         with fabric.no_backward_sync(model, enabled=number < len(pieces)):
@@ -172,7 +122,8 @@ def train_step(
             fabric.backward(losses.total * weight)
         weighted.append((losses, weight))
     if recipe.optimizer.clip is not None:
-        fabric.clip_gradients(model, optimizer, max_norm=recipe.optimizer.clip)
+        # Not finite: float16 skips such a step by itself, and otherwise `check_finite` says more.
+        fabric.clip_gradients(model, optimizer, max_norm=recipe.optimizer.clip, error_if_nonfinite=False)
     optimizer.step()
     optimizer.zero_grad(set_to_none=True)
     return mean_losses(weighted)

@@ -3,24 +3,33 @@
 from pathlib import Path
 from typing import Any
 
+from lightning_fabric.plugins.precision import Precision
 from torch import nn, optim
 
 from samix.engine.checkpoint import load_checkpoint, restore
 from samix.engine.config import Training, to_dict
 
 
-def snapshot(recipe: Training, model: nn.Module, optimizer: optim.Optimizer, step: int) -> dict[str, Any]:
+def snapshot(
+    recipe: Training, model: nn.Module, optimizer: optim.Optimizer, precision: Precision, step: int
+) -> dict[str, Any]:
     """Everything that a resumed run needs; random streams follow from seed and step."""
     return {
         "step": step,
         "model": model.state_dict(),
         "optimizer": optimizer.state_dict(),
+        "precision": precision.state_dict(),
         "recipe": comparable(recipe),
     }
 
 
-def resume(recipe: Training, folder: Path, model: nn.Module, optimizer: optim.Optimizer) -> int:
-    """Loads the folder's last checkpoint and returns its step; 0 where there is none."""
+def resume(
+    recipe: Training, folder: Path, model: nn.Module, optimizer: optim.Optimizer, precision: Precision
+) -> int:
+    """Loads the folder's last checkpoint and returns its step; 0 where there is none.
+
+    `precision` holds the scale of losses in float16, which a resumed run must not find out anew.
+    """
     found = load_checkpoint(folder)
     if found is None:
         return 0
@@ -31,6 +40,8 @@ def resume(recipe: Training, folder: Path, model: nn.Module, optimizer: optim.Op
         )
     restore(model, found["model"], folder)
     optimizer.load_state_dict(found["optimizer"])
+    if found.get("precision"):
+        precision.load_state_dict(found["precision"])
     return found["step"]
 
 
@@ -48,7 +59,7 @@ def differences(old: dict[str, Any], new: dict[str, Any], prefix: str = "") -> l
     """Fields in which two recipes differ, as 'epochs: there 100, here 50'."""
     found = []
     for key in sorted(set(old) | set(new)):
-        a, b = old.get(key), new.get(key)
+        a, b = old.get(key, "unset"), new.get(key, "unset")
         if isinstance(a, dict) and isinstance(b, dict):
             found += differences(a, b, f"{prefix}{key}.")
         elif a != b:

@@ -62,7 +62,8 @@ def write_samples(folder: Path, recipe: Training, model: Any, split: Split) -> N
         "partner": raw[index[:half].cpu()],
         "lams": np.array(LAMS, dtype=np.float32),
     }
-    sweep = [model.picture(x, y, Pairing(x.new_tensor([lam]), index)) for lam in LAMS]
+    with seeded(fold(recipe.seed, "samples")):
+        sweep = [model.picture(x, y, Pairing(x.new_tensor([lam]), index)) for lam in LAMS]
     mixed = [m for m in sweep if m is not None]
     if mixed:
         arrays["masks"] = torch.stack([m.mask.expand(len(x), -1, -1, -1)[:half].float().cpu() for m in mixed])

@@ -19,6 +19,7 @@ from samix.evaluate.clusters import cluster_quality
 from samix.evaluate.features import features_of
 from samix.evaluate.knn import knn_accuracy
 from samix.evaluate.logistic import logistic_probe
+from samix.methods.base import method_of
 from samix.methods.pseudo import PseudoLabels
 from samix.mixups.labels import check_labels
 from samix.random import fold
@@ -157,7 +158,7 @@ class SelfSupervision:
 
     def both_sets(self, fabric: Fabric, model: Any, split: Split) -> list[Any]:
         """Features and labels of the training and of the test pictures, by the online encoder."""
-        encoder = getattr(model, "method", model).encoder
+        encoder = method_of(model).encoder
         return [self.features(fabric, encoder, images, split) for images in (split.train, split.test)]
 
     def summary(self, fabric: Fabric, model: Any, split: Split, rows: list[Row]) -> Summary:

@@ -52,6 +52,8 @@ def evaluate(fabric: Fabric, model: Any, split: Split, recipe: Training) -> dict
 
 def summed(fabric: Fabric, counts: Counts) -> Counts:
     """The counts of all processes together."""
+    if fabric.world_size == 1:
+        return counts
     reduced = fabric.all_reduce(tuple(counts), reduce_op="sum")
     return Counts(*reduced)  # type: ignore[misc]
 

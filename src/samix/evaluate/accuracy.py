@@ -36,10 +36,12 @@ def count(logits: Logits, y: Labels) -> Counts:
     """The sums of one batch."""
     confidence, _ = logits.float().softmax(dim=1).max(dim=1)
     ranked = logits.topk(min(5, logits.shape[1]), dim=1).indices == y[:, None]  # [B, 5]
+    # float64 from here on, and on the CPU, because Apple's GPUs do not have it.
+    confidence, ranked = confidence.cpu().double(), ranked.cpu()
     hit = ranked[:, 0].double()
     totals = torch.stack([hit.new_tensor(len(y)), hit.sum(), ranked.any(dim=1).double().sum()])
     which = (confidence * BINS).long().clamp(max=BINS - 1)
-    rows = torch.stack([torch.ones_like(hit), confidence.double(), hit])  # [3, B]
+    rows = torch.stack([torch.ones_like(hit), confidence, hit])  # [3, B]
     bins = hit.new_zeros(3, BINS).index_add(1, which, rows)
     return Counts(totals, bins)
 

@@ -1,6 +1,5 @@
 """Cross-entropy for clean and mixed labels, in float32 whatever the precision of the logits."""
 
-import torch
 from torch.nn import functional as F
 
 from samix.pairing import Pairing
@@ -9,7 +8,8 @@ from samix.typing import AnyLabels, Labels, Logits, PerSample, Scalar, SoftLabel
 
 def cross_entropy(logits: Logits, y: AnyLabels, smoothing: float = 0.0) -> Scalar:
     """-y log p, SAMix Eq. (1), mean over the batch; `smoothing` moves that share of y to all classes."""
-    return F.cross_entropy(logits.float(), y, label_smoothing=smoothing)
+    target = y if y.is_floating_point() else y.long()
+    return F.cross_entropy(logits.float(), target, label_smoothing=smoothing)
 
 
 def mixup_cross_entropy(logits: Logits, y: Labels, pairing: Pairing, smoothing: float = 0.0) -> Scalar:
@@ -22,9 +22,13 @@ def mixup_cross_entropy_per_sample(
 ) -> PerSample:
     """Eq. (3) before the mean over the batch, so that per-sample lam weighs each sample first."""
     log_p = F.log_softmax(logits.float(), dim=1)
-    rows = torch.arange(len(y), device=y.device)
-    hard = -pairing.lam * log_p[rows, y] - (1 - pairing.lam) * log_p[rows, y[pairing.index]]
+    hard = -pairing.lam * of_class(log_p, y) - (1 - pairing.lam) * of_class(log_p, y[pairing.index])
     return (1 - smoothing) * hard - smoothing * log_p.mean(dim=1)
+
+
+def of_class(values: Logits, y: Labels) -> PerSample:
+    """values[i, y_i]; `gather` refuses negative labels on every device, indexing would count from the end."""
+    return values.gather(1, y.long()[:, None])[:, 0]
 
 
 def soft_binary_cross_entropy(logits: Logits, targets: SoftLabels) -> Scalar:

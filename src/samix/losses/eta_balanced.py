@@ -7,10 +7,9 @@ mixup cross-entropy, so it runs over the pair's two classes, as the instance-lev
 
 from typing import NamedTuple
 
-import torch
 from torch.nn import functional as F
 
-from samix.losses.cross_entropy import mixup_cross_entropy_per_sample
+from samix.losses.cross_entropy import mixup_cross_entropy_per_sample, of_class
 from samix.pairing import Pairing
 from samix.typing import Labels, Logits, PerSample, Scalar
 
@@ -31,9 +30,8 @@ def pbce(logits: Logits, y: Labels, pairing: Pairing) -> PerSample:
 
     Zero for a pair of one class; otherwise smallest where p_a = lam.
     """
-    rows = torch.arange(len(y), device=y.device)
-    y_j = y[pairing.index]
-    difference = (logits[rows, y] - logits[rows, y_j]).float()
+    scores, y_j = logits.float(), y[pairing.index]
+    difference = of_class(scores, y) - of_class(scores, y_j)
     loss = pairing.lam * F.softplus(-difference) + (1 - pairing.lam) * F.softplus(difference)
     return loss * (y != y_j)
 

@@ -1,6 +1,6 @@
 """What the engine needs of a model: losses for a batch, an update after the step, logits per head."""
 
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import torch
 from torch import nn
@@ -50,8 +50,14 @@ def mean_losses(parts: list[tuple[Losses, float]]) -> Losses:
     if len(parts) == 1:
         return last
     encoder = torch.stack([losses.encoder.detach() * weight for losses, weight in parts]).sum()
-    mixed = [losses.mixer.detach() * weight for losses, weight in parts if losses.mixer is not None]
-    return last._replace(encoder=encoder, mixer=torch.stack(mixed).sum() if mixed else None)
+    mixed = [(losses.mixer.detach() * weight, weight) for losses, weight in parts if losses.mixer is not None]
+    mixer = torch.stack([loss for loss, _ in mixed]).sum() / sum(w for _, w in mixed) if mixed else None
+    return last._replace(encoder=encoder, mixer=mixer)
+
+
+def method_of(model: nn.Module) -> Any:
+    """The method inside what mixes for it; a method that nothing is wrapped around is its own."""
+    return getattr(model, "method", model)
 
 
 class Model(Protocol):

@@ -86,7 +86,10 @@ def input_saliency(network: nn.Module, x: Images, y: Tensor) -> Saliency:
 
     Only the gradient with respect to the images is computed, and batch norm's statistics stay untouched.
     """
-    return saliency_of(network, x, lambda seen: F.cross_entropy(network(seen).float(), y, reduction="sum"))
+    target = y.long() if y.ndim == 1 else y.float()
+    return saliency_of(
+        network, x, lambda seen: F.cross_entropy(network(seen).float(), target, reduction="sum")
+    )
 
 
 def saliency_of(network: nn.Module, x: Images, loss: Callable[[Images], Scalar]) -> Saliency:

@@ -30,8 +30,8 @@ from samix.typing import Images, Labels, Logits, Maps, Mask
 class LearnedMixup:
     """How an online Mixer is built, trained and used.
 
-    The defaults are SAMix's, made robust for short runs on few pictures; the paper's own values of `mixer`,
-    `beta`, `mask_margin` and the momentum, which suit 100,000 steps, are in `recipes.base.as_published`.
+    The defaults are SAMix's, made robust for short runs on few pictures; the paper's own first weights of the
+    Mixer, mask loss and momentum, which suit 100,000 steps, are in `recipes.base.as_published`.
     """
 
     mixer: MixerConfig = field(default_factory=MixerConfig)
@@ -45,11 +45,13 @@ class LearnedMixup:
     """Weight of the local term of Eq. (8); AutoMix trains on the global term alone."""
     eta: float = 0.5
     """Weight of the global term of Eq. (8)."""
-    beta: float = 0.5
-    """Weight of the mask loss at the start of training; falls linearly to 0."""
+    beta: float = 1.0
+    """Weight of the mask loss at the start of training."""
+    beta_end: float = 1.0
+    """Weight of the mask loss at the end, reached linearly (the paper: 0, and masks drift from lam)."""
     mask_margin: float = 0.0
     """How far mean(mask) may be from lam before the mask loss counts it."""
-    variance_weight: float = 2.0
+    variance_weight: float = 0.5
     """How much the mask loss rewards the mask's variance."""
     adjust: float = 1.0
     """Probability per batch that the encoder's masks are adjusted to mean lam."""
@@ -77,8 +79,9 @@ class LearnedMixup:
         for name in SHARES:
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"mixup.{name} must lie in [0, 1], got {getattr(self, name)}.")
-        if not self.beta >= 0:
-            raise ValueError(f"mixup.beta must not be negative, got {self.beta}.")
+        for name in ("beta", "beta_end"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"mixup.{name} must not be negative, got {getattr(self, name)}.")
         if not self.lam_margin <= 0.5:
             raise ValueError(f"mixup.lam_margin must be at most 0.5 (-1: never), got {self.lam_margin}.")
 
@@ -115,6 +118,7 @@ class AutoMixed(LearnedMixup):
     local: float = 0.0
     eta: float = 1.0
     beta: float = 0.1
+    beta_end: float = 0.0
     mask_margin: float = 0.1
     variance_weight: float = 0.0
 
@@ -136,13 +140,18 @@ class LearnedMixing(nn.Module):
         return self.read_encoder.maps(x)
 
     @torch.no_grad()
-    def mix(self, x: Images, z: Maps, pairing: Pairing, progress: float = 1.0) -> Mixed:
-        """Images for the encoder: learned masks adjusted to lam, plain Mixup where that is safer."""
+    def mix(
+        self, x: Images, z: Maps, pairing: Pairing, progress: float = 1.0, *, adjust: bool | None = None
+    ) -> Mixed:
+        """Images for the encoder: learned masks adjusted to lam, plain Mixup where that is safer.
+
+        `adjust` decides instead of a coin whether masks are adjusted.
+        """
         s, size = self.settings, (x.shape[-2], x.shape[-1])
         mask = constant_mask(size, pairing.lam.to(x))
         if progress >= s.warmup:
             learned = self.mixer(z, pairing, size)
-            if bernoulli(s.adjust):
+            if bernoulli(s.adjust) if adjust is None else adjust:
                 learned = adjust_mask(learned, pairing.lam, s.adjust_margin)
             extreme = torch.minimum(pairing.lam, 1 - pairing.lam) <= s.lam_margin
             mask = torch.where(as_image_weight(extreme), mask, learned.to(x))
@@ -150,9 +159,9 @@ class LearnedMixing(nn.Module):
 
     @torch.no_grad()
     def picture(self, x: Images, y: Labels, pairing: Pairing) -> Mixed | None:
-        """The batch as the Mixer in eval mode mixes it."""
+        """The batch as the Mixer in eval mode mixes it, adjusted if the encoder sees that more often."""
         with frozen(self):
-            return self.mix(x, self.maps(x), pairing)
+            return self.mix(x, self.maps(x), pairing, adjust=self.settings.adjust >= 0.5)
 
 
 class SAMix(LearnedMixing):
@@ -220,7 +229,7 @@ class SAMix(LearnedMixing):
         logits = self.momentum.logits(blend(x, partners(x, pairing.index), mask.to(x)))
         generation = eta_balanced(logits, y, pairing, s.eta, s.local)
         masks = mask_loss(mask, pairing.lam, s.mask_margin, s.variance_weight)
-        loss = generation.total + linear(progress, s.beta, 0.0) * masks
+        loss = generation.total + linear(progress, s.beta, s.beta_end) * masks
         return loss, vital_signs(self.mixer, mask, pairing, generation, masks)
 
     def after_step(self, progress: float) -> None:

@@ -23,7 +23,8 @@ from samix.typing import AttentionMap, Images, Lam, Maps, Mask, RandomSource
 def strongest_cells(strength: AttentionMap, lam: Lam) -> AttentionMap:
     """1 at the floor(h w lam) largest cells of a map, at least one; of equals the first in raster order."""
     cells = strength.shape[1] * strength.shape[2]
-    chosen = (cells * lam.detach().double()).long().clamp(1, cells)
+    # In float64, which Apple's GPUs do not have: float32 would round h w lam up to the next cell.
+    chosen = (cells * lam.detach().cpu().double()).long().clamp(1, cells).to(strength.device)
     order = strength.flatten(1).argsort(dim=1, descending=True, stable=True)
     rank = order.argsort(dim=1)
     return (rank < chosen[:, None]).float().view_as(strength)

@@ -24,7 +24,7 @@ BASE = Recipe(
     eval_every=150,
     save_every=20,
 )
-LEARNED = LearnedMixup(beta=0.3, variance_weight=0.0)
+LEARNED = LearnedMixup(variance_weight=0.0)
 VIT = replace(
     BASE,
     encoder=Network(name="small-vit", width=12),
@@ -60,8 +60,8 @@ CIFAR10_SMALL = Family(
     },
 )
 LONG = replace(BASE, epochs=400, eval_every=400, save_every=50, objective=Objective())
-# A stronger mask loss than for 150 epochs: in a longer run masks have more time to drift from lam.
+# A stronger mask loss than for 150 epochs, because it fades: masks have more time to drift from lam.
 CIFAR10_LONG = Family(
     "The same pictures and network for 400 epochs, where mixing helps most; ten minutes a row.",
-    foundation(LONG, replace(LEARNED, beta=5.0)),
+    foundation(LONG, replace(LEARNED, beta=5.0, beta_end=0.0)),
 )

@@ -54,7 +54,7 @@ def small_methods(base: Pretraining, queue: int, hidden: int) -> dict[str, Pretr
 def small_mixups(clusters: int) -> dict[str, InstanceMixup | MixUp | CutMix]:
     """Mixers that wake up within a short run."""
     mixer = MixerConfig(init_std=0.1)
-    learned = {"mixer": mixer, "beta": 0.3, "mask_margin": 0.0, "variance_weight": 0.0}
+    learned = {"mixer": mixer, "beta": 0.3, "beta_end": 0.0, "mask_margin": 0.0, "variance_weight": 0.0}
     return {
         "mixup": MixUp(alpha=1.0),
         "cutmix": CutMix(alpha=1.0),

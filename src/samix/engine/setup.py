@@ -1,0 +1,93 @@
+"""From a recipe to what can be trained: Fabric, model, optimizer, and what the folder already holds."""
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+import yaml
+from lightning_fabric import Fabric
+from lightning_fabric.strategies import DDPStrategy
+from torch import nn
+
+from samix.data.datasets import Split
+from samix.engine.checkpoint import write_text
+from samix.engine.config import Training, to_dict
+from samix.engine.half import avoid_forbidden_tiles
+from samix.engine.memory import keep_freed_memory
+from samix.engine.optim import build_optimizer
+from samix.engine.resume import resume
+from samix.engine.tasks import Task
+from samix.methods.base import method_of
+from samix.nn.clusters import ClusterMemory
+from samix.nn.queue import Queue
+from samix.random import fold
+
+
+class Trainee(NamedTuple):
+    """A model on its device with all that moves it."""
+
+    model: Any
+    """The model itself: its own methods, its own names of weights."""
+    wrapped: Any
+    """The same behind Fabric, which synchronises gradients: call it for the losses."""
+    optimizer: Any
+    """The optimizer, behind Fabric too."""
+    start: int
+    """Steps that are done already."""
+
+
+def make_fabric(recipe: Training) -> Fabric:
+    """Fabric for the recipe's machine; several processes train with DDP."""
+    machine = recipe.machine
+    if machine.threads:
+        torch.set_num_threads(machine.threads)
+    several = machine.strategy == "ddp" or machine.devices * machine.nodes > 1
+    fabric = Fabric(
+        accelerator=machine.accelerator,
+        devices=machine.devices,
+        num_nodes=machine.nodes,
+        # A batch may leave a part of the model without gradient (mixer_probability).
+        strategy=DDPStrategy(find_unused_parameters=True) if several else "auto",
+        precision=machine.precision,  # type: ignore[arg-type]
+    )
+    if fabric.device.type == "cpu" and machine.precision != "32-true":
+        avoid_forbidden_tiles()
+    return fabric
+
+
+def prepare(fabric: Fabric, recipe: Training, folder: Path, task: Task, split: Split) -> Trainee:
+    """Builds what the recipe describes and goes on from the folder's last checkpoint."""
+    if fabric.device.type == "cpu":
+        keep_freed_memory()
+    torch.manual_seed(fold(recipe.seed, "weights"))
+    layout = torch.channels_last if recipe.machine.channels_last else torch.contiguous_format
+    model: Any = synchronised(fabric, task.build(split).to(memory_format=layout))
+    ignore_memories(model)
+    wrapped, optimizer = fabric.setup(model, build_optimizer(model.parameter_groups(), recipe.optimizer))
+    # Only now: the optimizer's state is loaded to where the weights are.
+    start = resume(recipe, folder, model, optimizer, fabric.strategy.precision)
+    if fabric.is_global_zero:
+        write_text(folder / "config.yaml", yaml.safe_dump(to_dict(recipe), sort_keys=False))
+    task.prepare(fabric, model, split)
+    if recipe.machine.compile:
+        method_of(model).encoder.network.compile()
+    return Trainee(model, wrapped, optimizer, start)
+
+
+def synchronised(fabric: Fabric, model: nn.Module) -> nn.Module:
+    """Batch norm over all processes where the method asks for it and the device can."""
+    several = fabric.world_size > 1 and fabric.device.type == "cuda"
+    if several and getattr(method_of(model), "sync_norm", False):
+        return nn.SyncBatchNorm.convert_sync_batchnorm(model)
+    return model
+
+
+def ignore_memories(model: nn.Module) -> None:
+    """Keeps DDP from sending queues and cluster memories around: all processes change them alike."""
+    kept = [
+        f"{name}.{buffer}"
+        for name, module in model.named_modules()
+        if isinstance(module, Queue | ClusterMemory)
+        for buffer, _ in module.named_buffers()
+    ]
+    nn.parallel.DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(model, kept)
