@@ -4,9 +4,11 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from samix.evaluate.retention import mixed_retention
 from samix.losses import mask_loss, mixup_cross_entropy, pbce
 from samix.methods.samix import AutoMixed, LearnedMixup, SAMix, bernoulli
 from samix.methods.supervised import Objective, Supervised, linear_head
+from samix.mixups import MIXUPS
 from samix.mixups.mixed import blend
 from samix.nn.encoder import build_encoder
 from samix.nn.mixer import MixerConfig
@@ -434,3 +436,48 @@ def test_value_wrap_reads_tokens_and_maps_with_channels_last(channels_last):
 def test_error_wrap_a_network_with_other_classes():
     with pytest.raises(ValueError, match="gives 5 logits, but there are 7 classes"):
         SAMix.wrap(own_network(), "2", 7, size=16)
+
+
+# ------------------------------------------------------------ what a trained Mixer does
+
+
+class Colours(nn.Module):
+    """A teacher that needs no training: how much there is of each of three colours."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pool, self.scale = nn.AvgPool2d(2), nn.Parameter(torch.tensor(20.0))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.scale * self.pool(x).mean(dim=(2, 3))
+
+
+def squares(count: int, side: int = 16) -> tuple[Tensor, Tensor, Tensor]:
+    """A square of the class's colour somewhere on dark noise; pictures, classes and where the squares are."""
+    y, objects = torch.randint(3, (count,)), torch.zeros(count, 1, side, side, dtype=torch.bool)
+    for one in objects:
+        top, left = torch.randint(side - 5, (2,)).tolist()
+        one[0, top : top + 6, left : left + 6] = True
+    colour = nn.functional.one_hot(y, 3).float()[:, :, None, None]
+    return torch.where(objects, colour, 0.2 * torch.rand(count, 3, side, side)), y, objects
+
+
+def test_value_a_trained_mixer_keeps_more_of_both_objects_than_mixup_and_cutmix():
+    torch.manual_seed(0)
+    model = SAMix.wrap(Colours(), "pool", 3, LearnedMixup(mixer=MixerConfig(reduction=1)), size=16)
+    optimizer = torch.optim.SGD(model.mixer.parameters(), lr=0.3, momentum=0.9)
+    for step in range(200):
+        x, y, _ = squares(32)
+        loss, _ = model.mixer_objective(x, y, model.maps(x), step / 200)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        model.mixer.project()
+    x, y, objects = squares(200)
+    pairing = Pairing(torch.tensor([0.5]), torch.arange(200).roll(1))
+    kept = {"samix": mixed_retention(model.picture(x, y, pairing), objects).both.mean()}
+    for name in ("mixup", "cutmix"):
+        kept[name] = mixed_retention(MIXUPS[name]()(x, pairing), objects).both.mean()
+    assert kept["samix"] > 0.6
+    assert kept["mixup"] == pytest.approx(0.5)
+    assert abs(kept["cutmix"] - 0.5) < 0.05

@@ -33,7 +33,7 @@ Row = dict[str, float]
 
 
 class Meter:
-    """Means of an epoch's losses, summed on the device and read once when the epoch ends."""
+    """Means of an epoch's losses in this process, summed on the device and read once when the epoch ends."""
 
     def __init__(self) -> None:
         self.sums: dict[str, Tensor] = {}
