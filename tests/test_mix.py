@@ -215,6 +215,7 @@ def test_value_alpha_reaches_every_policy():
         ({"prob": 1.5}, r"prob must lie in \[0, 1\], got 1.5"),
         ({"smoothing": 1.0}, r"smoothing must lie in \[0, 1\), got 1.0"),
         ({"alpha": 0.0}, "mixup.alpha must be positive, got 0.0"),
+        ({"policy": "samix"}, r"'samix' learns its masks .* samix.SAMix.wrap"),
         ({"classes": 0}, "classes must be at least 1, got 0"),
         ({"policy": {"mixup": -1.0}}, "probabilities must be 0 or more"),
         ({"policy": []}, "at least one policy"),

@@ -5,7 +5,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from samix.pairing import MIN_ALPHA, as_image_weight, draw_derangement, draw_lam, draw_pairing
+from samix.pairing import (
+    MIN_ALPHA,
+    Pairing,
+    as_image_weight,
+    check_pairing,
+    draw_derangement,
+    draw_lam,
+    draw_pairing,
+)
 
 
 def generator(seed: int) -> torch.Generator:
@@ -94,3 +102,22 @@ def test_shape_as_image_weight():
 def test_error_alpha_that_torch_cannot_draw_with():
     with pytest.raises(ValueError, match=r"alpha must be at least 0.01, .* got 0.001"):
         draw_lam(3, 1e-3)
+
+
+@pytest.mark.parametrize(
+    ("lam", "words"),
+    [
+        (torch.tensor([1.5]), r"lam must lie in \[0, 1\], got \[1.5\]"),
+        (torch.tensor([float("nan")]), r"lam must lie in \[0, 1\]"),
+        (torch.tensor([0.1, 0.2]), r"lam must be a tensor of shape \[1\] or \[3\]"),
+        (0.5, r"lam must be a tensor of shape \[1\] or \[3\].*got 0.5"),
+    ],
+)
+def test_error_pairings_that_would_extrapolate_or_broadcast(lam, words):
+    with pytest.raises(ValueError, match=words):
+        check_pairing(Pairing(lam, torch.tensor([1, 2, 0])), 3)
+
+
+def test_error_partners_for_another_batch():
+    with pytest.raises(ValueError, match="index must name the partner of each of 4 images"):
+        check_pairing(Pairing(torch.tensor([0.5]), torch.tensor([1, 2, 0])), 4)

@@ -19,6 +19,7 @@ from samix.methods.hints import Supplier, still
 from samix.mixups import MIXUPS, Mixed, Mixup
 from samix.mixups.switch import Choice, Switch, Switching
 from samix.pairing import Pairing
+from samix.pixels import check_images
 from samix.typing import Images, Lam, Maps, RandomSource, SoftLabels, Stats
 
 MODES = ("batch", "pair", "elem")
@@ -192,6 +193,10 @@ def named(policy: str | Mixup) -> Mixup:
     """A policy by its name in `MIXUPS`, with its own defaults."""
     if isinstance(policy, Mixup):
         return policy
+    if policy in ("samix", "automix"):
+        raise ValueError(
+            f"{policy!r} learns its masks together with your network: use samix.SAMix.wrap(network, ...)."
+        )
     if policy not in MIXUPS:
         raise ValueError(f"unknown mixup {suggest(policy, MIXUPS)}")
     return MIXUPS[policy]()
@@ -199,8 +204,7 @@ def named(policy: str | Mixup) -> Mixup:
 
 def check_batch(x: Tensor, y: Tensor) -> None:
     """Refuses what cannot be a batch of images with labels."""
-    if x.ndim != 4 or not x.is_floating_point():
-        raise ValueError(f"images must be a float tensor [B, C, H, W]; got {list(x.shape)} of {x.dtype}.")
+    check_images(x)
     if len(x) != len(y):
         raise ValueError(f"{len(x)} images but {len(y)} labels.")
 

@@ -63,6 +63,20 @@ def draw_pairing(
     return Pairing(lam.to(device), index.to(device))
 
 
+def check_pairing(pairing: Pairing, count: int) -> None:
+    """Refuses a pairing that is not for `count` images, or whose lam would extrapolate.
+
+    On a GPU, a look at lam would cost a synchronisation, so it is left out there.
+    """
+    lam, index = pairing.lam, pairing.index
+    if not isinstance(lam, Tensor) or lam.shape not in ((1,), (count,)):
+        raise ValueError(f"lam must be a tensor of shape [1] or [{count}], one value per pair; got {lam!r}.")
+    if not isinstance(index, Tensor) or index.shape != (count,):
+        raise ValueError(f"index must name the partner of each of {count} images; got {index!r}.")
+    if not lam.is_cuda and not ((lam >= 0) & (lam <= 1)).all():
+        raise ValueError(f"lam must lie in [0, 1], got {lam.tolist()}.")
+
+
 def as_image_weight(lam: Tensor) -> Tensor:
     """lam, or any value per image, [1] or [B], as [1 or B, 1, 1, 1], ready to multiply images."""
     return lam.view(-1, 1, 1, 1)

@@ -1,8 +1,17 @@
 """Normalised images, pixels in [0, 1] and bytes: the ways back from what a network sees."""
 
 import torch
+from torch import Tensor
 
 from samix.typing import Images, RawImages, Stats
+
+
+def check_images(x: object) -> None:
+    """Refuses what cannot be a batch of images."""
+    if not isinstance(x, Tensor):
+        raise ValueError(f"images must be a float tensor [B, C, H, W]; got {type(x).__name__}.")
+    if x.ndim != 4 or not x.is_floating_point() or len(x) == 0:
+        raise ValueError(f"images must be a float tensor [B, C, H, W]; got {list(x.shape)} of {x.dtype}.")
 
 
 def to_pixels(x: Images, stats: Stats) -> Images:

@@ -80,6 +80,9 @@ def test_value_a_mixup_by_its_name_alone(file):
         ("mixup: [cutmix]\n", r"recipe.yaml: mixup must be a name, .* got \['cutmix'\]"),
         ("mixup: 3\n", r"recipe.yaml: mixup must be a name, .* got 3"),
         ("mixup: {name: 3}\n", "recipe.yaml: unknown mixup '3'"),
+        ("epochs: null\n", "recipe.yaml: epochs must have a value, got null"),
+        ("encoder: {name: null}\n", "recipe.yaml: encoder.name must have a value, got null"),
+        ("mixup: {name: samix, eta: null}\n", "recipe.yaml: mixup.eta must have a value, got null"),
         ("epochs: many\n", "epochs"),
         ("epochs: 0\n", "epochs must be at least 1, got 0"),
         ("optimizer: {lr: [1, 2]}\n", "optimizer.lr"),
@@ -102,3 +105,10 @@ def test_error_a_file_of_bytes(tmp_path):
 def test_error_missing_file(tmp_path):
     with pytest.raises(FileNotFoundError, match=r"none.yaml does not exist. Expected a YAML file"):
         from_yaml(tmp_path / "none.yaml")
+
+
+def test_value_what_may_be_null(file):
+    text = (
+        "optimizer: {clip: null}\ndata: {train_pictures: null, test_resize: null}\nmachine: {threads: null}\n"
+    )
+    assert from_yaml(file(text)) == Recipe()

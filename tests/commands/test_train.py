@@ -114,3 +114,8 @@ def test_value_fields_may_stand_before_other_options(call, small, tmp_path):
     call("train", "demo/plain", *small, "--quiet", "--out", "run")
     call("train", "demo/plain", "--quiet", "--out", "run", *small)
     assert json.loads((tmp_path / "run" / "summary.json").read_text())["epochs"] == 2
+
+
+def test_error_a_file_of_the_other_kind(fail, trained):
+    config = trained / "config.yaml"
+    assert f"is for `samix train --config {config}`" in fail("pretrain", "--config", config)

@@ -185,3 +185,13 @@ def test_value_the_shared_tiny_imagenet_pack_has_the_documented_layout():
     assert len(offsets) == len(labels) + 1 and offsets[-1] == len(data)
     assert len(words) == 200 and labels.max() < 200
     assert decode(data[offsets[7] : offsets[8]].tobytes()).shape == (3, 64, 64)
+
+
+@pytest.mark.parametrize("labels", [np.arange(6) / 2, np.arange(4), np.zeros((6, 1), dtype=int)])
+def test_error_labels_that_are_no_class_indices(write_pack, labels):
+    path = write_pack("some.npz")
+    with np.load(path) as pack:
+        arrays = {name: pack[name] for name in pack.files}
+    np.savez(path, **arrays | {"train_labels": labels})
+    with pytest.raises(ValueError, match=r"some.npz: train_labels must be one class index for each of the 6"):
+        read_pack(path)

@@ -4,6 +4,7 @@ import errno
 import json
 import os
 import stat
+from pathlib import Path
 
 import pytest
 import torch
@@ -32,7 +33,9 @@ def full_disk(request, monkeypatch):
 
 
 def test_value_a_checkpoint_comes_back(tmp_path):
-    save_checkpoint(tmp_path, {"step": 3, "model": {"w": torch.arange(3.0)}, "recipe": {"a": [1, None, "x"]}})
+    recipe = {"a": [1, None, "x"]}
+    state = {"step": 3, "model": {"w": torch.arange(3.0)}, "optimizer": {}, "recipe": recipe}
+    save_checkpoint(tmp_path, state)
     found = load_checkpoint(tmp_path)
     assert found["step"] == 3 and found["recipe"] == {"a": [1, None, "x"]}
     assert found["model"]["w"].tolist() == [0, 1, 2]
@@ -138,3 +141,19 @@ def test_value_weights_can_be_read_by_whoever_may_read_the_folder(tmp_path):
     save_weights(tmp_path / "w.safetensors", {"w": torch.zeros(1)}, {})
     modes = {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("a.txt", "w.safetensors")}
     assert len(modes) == 1
+
+
+def test_error_a_checkpoint_of_something_else(tmp_path):
+    save_checkpoint(tmp_path, {"step": 3, "model": {}})
+    with pytest.raises(ValueError, match="is no checkpoint of a run: it lacks optimizer, recipe"):
+        load_checkpoint(tmp_path)
+
+
+def test_error_a_place_that_cannot_even_be_cleaned_up(tmp_path, monkeypatch):
+    def refuse(*words, **options):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(Path, "write_text", refuse)
+    monkeypatch.setattr(Path, "unlink", refuse)
+    with pytest.raises(OSError, match=r"could not write .*a.txt.*Check free space and permissions"):
+        write_text(tmp_path / "a.txt", "words")

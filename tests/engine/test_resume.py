@@ -6,10 +6,14 @@ import pytest
 import torch
 from lightning_fabric.plugins.precision import MixedPrecision, Precision
 
+from samix.data.datasets import Data, ImageSet, load_data
 from samix.engine.checkpoint import load_checkpoint, save_checkpoint
-from samix.engine.config import Machine, build_model
+from samix.engine.config import Machine, Optimizer, build_model
 from samix.engine.optim import build_optimizer
 from samix.engine.resume import comparable, differences, resume, snapshot
+
+SPLIT = load_data(Data(size=16, train_pictures=24, test_pictures=12))
+"""The pictures of the tiny recipe."""
 
 
 @pytest.fixture
@@ -19,17 +23,17 @@ def built(tiny):
 
 
 def test_value_an_empty_folder_starts_at_zero(tiny, built, tmp_path):
-    assert resume(tiny(), tmp_path, *built) == 0
+    assert resume(tiny(), tmp_path, SPLIT, *built) == 0
 
 
 def test_value_model_and_optimizer_come_back(tiny, built, tmp_path):
     model, optimizer, precision = built
     model(torch.randn(6, 3, 16, 16), torch.arange(6)).total.backward()
     optimizer.step()
-    save_checkpoint(tmp_path, snapshot(tiny(), model, optimizer, precision, 5))
+    save_checkpoint(tmp_path, snapshot(tiny(), SPLIT, model, optimizer, precision, 5))
     fresh = build_model(tiny(), 12)
     other = build_optimizer(fresh.parameter_groups(), tiny().optimizer)
-    assert resume(tiny(), tmp_path, fresh, other, precision) == 5
+    assert resume(tiny(), tmp_path, SPLIT, fresh, other, precision) == 5
     for name, value in model.state_dict().items():
         assert torch.equal(value, fresh.state_dict()[name])
     assert len(other.state) == len(optimizer.state) > 0
@@ -47,21 +51,21 @@ def test_value_model_and_optimizer_come_back(tiny, built, tmp_path):
     ids=lambda change: next(iter(change)),
 )
 def test_value_what_a_resumed_run_may_change(change, tiny, built, tmp_path):
-    save_checkpoint(tmp_path, snapshot(tiny(), *built, 5))
-    assert resume(tiny(**change), tmp_path, *built) == 5
+    save_checkpoint(tmp_path, snapshot(tiny(), SPLIT, *built, 5))
+    assert resume(tiny(**change), tmp_path, SPLIT, *built) == 5
 
 
 def test_value_data_may_move(tiny, built, tmp_path):
-    save_checkpoint(tmp_path, snapshot(tiny(), *built, 5))
-    moved = replace(tiny().data, root="elsewhere", workers=2)
-    assert resume(tiny(data=moved), tmp_path, *built) == 5
+    save_checkpoint(tmp_path, snapshot(tiny(), SPLIT, *built, 5))
+    moved = replace(tiny().data, workers=2)
+    assert resume(tiny(data=moved), tmp_path, SPLIT, *built) == 5
 
 
 def test_error_another_recipe_names_each_field(tiny, built, tmp_path):
-    save_checkpoint(tmp_path, snapshot(tiny(), *built, 5))
+    save_checkpoint(tmp_path, snapshot(tiny(), SPLIT, *built, 5))
     other = tiny("cutmix", batch_size=8)
     with pytest.raises(ValueError) as caught:
-        resume(other, tmp_path, *built)
+        resume(other, tmp_path, SPLIT, *built)
     text = str(caught.value)
     for words in (
         "batch_size: there 6, here 8",
@@ -80,7 +84,7 @@ def test_value_differences():
 
 
 def test_value_a_recipe_is_the_same_after_a_trip_through_a_file(tiny, built, tmp_path):
-    save_checkpoint(tmp_path, snapshot(tiny(), *built, 0))
+    save_checkpoint(tmp_path, snapshot(tiny(), SPLIT, *built, 0))
     assert load_checkpoint(tmp_path)["recipe"] == comparable(tiny())
 
 
@@ -89,6 +93,29 @@ def test_value_the_scale_of_float16_losses_comes_back(tiny, built, tmp_path):
     used, fresh = (MixedPrecision("16-mixed", "cpu", torch.amp.GradScaler("cpu")) for _ in range(2))
     used.scaler.scale(torch.ones(()))  # the first use sets the scale up
     used.scaler.update(512.0)
-    save_checkpoint(tmp_path, snapshot(tiny(), model, optimizer, used, 5))
-    resume(tiny(), tmp_path, model, optimizer, fresh)
+    save_checkpoint(tmp_path, snapshot(tiny(), SPLIT, model, optimizer, used, 5))
+    resume(tiny(), tmp_path, SPLIT, model, optimizer, fresh)
     assert fresh.scaler.get_scale() == 512.0
+
+
+def test_error_other_pictures(tiny, built, tmp_path):
+    save_checkpoint(tmp_path, snapshot(tiny(), SPLIT, *built, 5))
+    images = SPLIT.train
+    fewer = SPLIT._replace(train=ImageSet(images.pictures[:20], images.labels[:20], images.classes))
+    with pytest.raises(ValueError, match=r"other training pictures: count: there 24, here 20.*--data.root"):
+        resume(tiny(), tmp_path, fewer, *built)
+    renamed = SPLIT._replace(train=images._replace(classes=("a", *images.classes[1:])))
+    with pytest.raises(ValueError, match="other training pictures: classes"):
+        resume(tiny(), tmp_path, renamed, *built)
+
+
+def test_error_a_long_list_of_differences_is_cut(tiny, built, tmp_path):
+    save_checkpoint(tmp_path, snapshot(tiny(), SPLIT, *built, 5))
+    changes = {
+        "epochs": 9,
+        "batch_size": 8,
+        "seed": 4,
+        "optimizer": Optimizer(lr=1.0, momentum=0.5, clip=1.0),
+    }
+    with pytest.raises(ValueError, match="and 1 more"):
+        resume(tiny(**changes), tmp_path, SPLIT, *built)

@@ -481,3 +481,11 @@ def test_value_a_trained_mixer_keeps_more_of_both_objects_than_mixup_and_cutmix(
     assert kept["samix"] > 0.6
     assert kept["mixup"] == pytest.approx(0.5)
     assert abs(kept["cutmix"] - 0.5) < 0.05
+
+
+@pytest.mark.parametrize(
+    "x", [torch.zeros(6, 16, 16), torch.zeros(6, 3, 16, 16, dtype=torch.uint8), torch.zeros(0, 3, 16, 16)]
+)
+def test_error_images_that_are_none(x):
+    with pytest.raises(ValueError, match=r"images must be a float tensor \[B, C, H, W\]; got"):
+        build().method.check(x, torch.arange(len(x)))

@@ -189,3 +189,45 @@ def test_value_channels_last_maps_are_turned():
     output = torch.randn(2, 4, 5, 8)
     assert torch.equal(as_map(output, channels_last=True), output.permute(0, 3, 1, 2))
     assert as_map(output) is output
+
+
+class Answers(nn.Module):
+    """A network with a layer to read and an output of one's choice."""
+
+    def __init__(self, answer) -> None:
+        super().__init__()
+        self.conv, self.answer = nn.Conv2d(3, 4, 1), answer
+
+    def forward(self, x):
+        return self.answer(self.conv(x))
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (lambda z: {"logits": z.mean(dim=(2, 3))}, r"one row per picture, a tensor \[B, K\]; got dict"),
+        (lambda z: z, r"one row per picture, a tensor \[B, K\]; got \[1, 4, 8, 8\]"),
+        (lambda z: z.view(1, 3), r"cannot run a picture \[1, 3, 8, 8\].*size="),
+    ],
+)
+def test_error_networks_that_cannot_be_wrapped(answer, words):
+    network = Answers(answer).train()
+    with pytest.raises(ValueError, match=words):
+        Encoder(network, "conv").probe(8)
+    assert network.training and network.conv.training
+
+
+def test_error_maps_whose_channels_come_last_by_mistake():
+    network = Answers(lambda z: z.mean(dim=(2, 3)))
+    network.conv = nn.Sequential(nn.Conv2d(3, 4, 1), Last())
+    network.answer = lambda z: z.mean(dim=(1, 2))
+    with pytest.raises(ValueError, match=r"gives \[1, 8, 8, 4\] for a square picture.*channels_last=True"):
+        Encoder(network, "conv").probe(8)
+    assert Encoder(network, "conv", channels_last=True).probe(8) == (4, 4)
+
+
+class Last(nn.Module):
+    """[B, C, h, w] to [B, h, w, C]."""
+
+    def forward(self, x):
+        return x.permute(0, 2, 3, 1)

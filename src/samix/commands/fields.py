@@ -2,9 +2,9 @@
 
 import argparse
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args, get_type_hints
 
 import yaml
 from jsonargparse import ArgumentParser, set_parsing_settings
@@ -20,13 +20,16 @@ set_parsing_settings(docstring_parse_attribute_docstrings=True)
 
 def recipe_parser(base: Training, **options: Any) -> ArgumentParser:
     """A parser with one option per field of the recipe, its present value as the default."""
-    parser = ArgumentParser(exit_on_error=False, **options)
+    parser = ArgumentParser(exit_on_error=False, add_help=False, **options)
     parser.add_class_arguments(type(base), skip=set(base.choices))
     values = to_dict(base)
     for name in base.choices:
         parser.add_class_arguments(type(getattr(base, name)), name)
         values[name].pop("name")
     parser.set_defaults(dict(flatten(values)))
+    for action in parser._actions:
+        if action.metavar == "CONFIG":  # a file per group of fields: --config holds them all
+            action.help = argparse.SUPPRESS
     return parser
 
 
@@ -61,9 +64,11 @@ def from_yaml(path: Path) -> Training:
         raise ValueError(f"{path} must hold fields of a recipe, got {type(values).__name__}.")
     base, chosen = start_of(path, values)
     known = known_fields(base)
-    for field, _ in flatten(values | chosen):
+    for field, value in flatten(values | chosen):
         if field not in known:
             raise ValueError(f"{path}: unknown field {suggest(field, known, most=0)}")
+        if value is None and field not in nullable(base):
+            raise ValueError(f"{path}: {field} must have a value, got null.")
     parser = recipe_parser(base)
     values |= {name: settings for name, settings in chosen.items() if settings}
     return _recipe(base, parser, lambda: parser.parse_object(values))
@@ -95,6 +100,16 @@ def known_fields(base: Training) -> list[str]:
     """The dotted names of all fields, without the names of the choices themselves."""
     names = [name for name, _ in flatten(to_dict(base))]
     return [name for name in names if name not in {f"{choice}.name" for choice in base.choices}]
+
+
+def nullable(settings: Any, prefix: str = "") -> Iterator[str]:
+    """The dotted names of the fields that may be null."""
+    for name, kind in get_type_hints(type(settings)).items():
+        value = getattr(settings, name)
+        if is_dataclass(value):
+            yield from nullable(value, f"{prefix}{name}.")
+        elif type(None) in get_args(kind):
+            yield f"{prefix}{name}"
 
 
 def command_of(base: Training) -> str:

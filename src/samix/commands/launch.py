@@ -7,10 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from samix.commands.fields import from_yaml, override, recipe_parser
+from samix.commands.fields import command_of, from_yaml, override, recipe_parser
 from samix.distributed import rank
 from samix.engine.config import Training, policy_name
 from samix.engine.loop import train
+from samix.nn.encoder import ENCODERS
 from samix.report import draw_samples
 
 
@@ -66,7 +67,10 @@ def launch(command: Command, words: list[str]) -> None:
 def choose(command: Command, options: argparse.Namespace) -> tuple[str, Training]:
     """The recipe that the words name, before fields are overridden."""
     if (options.recipe is None) == (options.config is None):
-        raise ValueError("name a recipe or a --config file, one of them. `samix recipes` lists the recipes.")
+        raise ValueError(
+            f"name a recipe, right behind `samix {command.name}`, or a --config file, one of them. "
+            "`samix recipes` lists the recipes."
+        )
     given = {name: getattr(options, name) for name, _ in command.options}
     if options.recipe is not None:
         return command.find(options.recipe, **given)
@@ -76,7 +80,11 @@ def choose(command: Command, options: argparse.Namespace) -> tuple[str, Training
                 f"--{name} goes with a recipe's name; in a --config file write {name}: {{name: ...}}."
             )
     recipe = from_yaml(options.config)
-    return f"{options.config.stem}/{policy_name(recipe)}", recipe
+    if command_of(recipe) != command.name:
+        raise ValueError(f"{options.config} is for `samix {command_of(recipe)} --config {options.config}`.")
+    # A run's own config.yaml goes by the name of its folder.
+    stem = options.config.stem if options.config.stem != "config" else options.config.resolve().parent.name
+    return f"{stem}/{policy_name(recipe)}", recipe
 
 
 def train_one(
@@ -99,3 +107,4 @@ def print_help(command: Command, parser: argparse.ArgumentParser, options: argpa
     fields = recipe_parser(recipe, prog=f"samix {command.name}", usage=argparse.SUPPRESS)
     print(f"fields of {full_name}, with their values there:\n")
     print(fields.format_help())
+    print(f"encoders: {', '.join(ENCODERS)}")

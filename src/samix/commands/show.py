@@ -35,10 +35,12 @@ def run(words: list[str]) -> None:
     parser.add_argument("--mixups", nargs="+", metavar="NAME", help="only these policies (default: all)")
     parser.add_argument("--size", type=int, default=128, help="side of the square that A and B are cut to")
     parser.add_argument("--seed", type=int, default=0, help="seed of random masks")
-    parser.add_argument("--out", type=Path, default=Path("mixed.png"), help="the picture, with --images")
+    parser.add_argument("--out", type=Path, help="the picture, with --images (default: mixed.png)")
     options = parser.parse_args(words)
     if (options.run is None) == (options.images is None):
         raise ValueError("name a run folder or --images A B, one of them.")
+    if options.run is not None and options.out is not None:
+        raise ValueError("--out goes with --images; a run's picture lies in its folder.")
     if options.run is not None:
         print(draw_samples(options.run))
         return
@@ -49,7 +51,7 @@ def run(words: list[str]) -> None:
     pictures = [square(read_picture(path), options.size) for path in options.images]
     mixed = {name: mix_two(name, pictures, options.seed) for name in names}
     figure = comparison_figure(mixed, {name: name for name in names}, most=len(LAMS))
-    print(save_png(figure, options.out))
+    print(save_png(figure, options.out or Path("mixed.png")))
 
 
 def square(picture: Tensor, size: int) -> Tensor:

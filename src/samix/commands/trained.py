@@ -35,6 +35,9 @@ def load_trained(run: Path, recipe: Recipe) -> Trained:
     if found is None:
         raise FileNotFoundError(f"{run} has no checkpoint yet. Train it first with `samix train`.")
     split = load_data(recipe.data)
+    known = found.get("pictures", {}).get("classes", list(split.train.classes))
+    if known != list(split.train.classes):
+        raise ValueError(f"{run} knows the classes {known}, the pictures have {list(split.train.classes)}.")
     model = build_model(recipe, len(split.train.classes), split.stats)
     restore(model, found["model"], run)
     return Trained(split, model, found["step"])

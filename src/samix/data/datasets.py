@@ -68,13 +68,18 @@ class Data:
     min_scale: float = 0.08
     """Smallest area that resized-crop may take."""
     test_resize: int | None = None
-    """Short side before the centre crop of a test picture; None: resized to `size` only if needed."""
+    """Short side before the centre crop of a test picture; null: resized to `size` only if needed."""
     workers: int = 0
     """Processes that prepare batches, at most one per core; sets in memory need none."""
 
     def __post_init__(self) -> None:
         if self.name not in DATASETS:
             raise ValueError(f"unknown dataset {suggest(self.name, DATASETS)}")
+        if self.root is not None and self.name in EMBEDDED:
+            raise ValueError(
+                f"data.root is {self.root!r}, but {self.name!r} reads no files. Your own pictures: "
+                "--data.name folder."
+            )
         if self.size < 8:
             raise ValueError(f"data.size must be at least 8 pixels, got {self.size}.")
         if self.view not in VIEWS:
@@ -243,6 +248,7 @@ def _pictures(data: Data) -> Split:
     return Split(part, test, *IMAGENET_STATS)
 
 
+EMBEDDED = ("synthetic", "digits")
 DATASETS: dict[str, Callable[[Data], Split]] = {
     "synthetic": _synthetic,
     "digits": _digits,

@@ -105,4 +105,10 @@ def all_of(parts: Mapping[str, Part]) -> Packed:
 def _read_part(pack: np.lib.npyio.NpzFile, part: str, words: tuple[str, ...], path: Path) -> Part:
     data, offsets = pack[f"{part}_bytes"], pack[f"{part}_offsets"]
     files = [data[a:b].tobytes() for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
-    return Packed(files, path), torch.from_numpy(pack[f"{part}_labels"]).long(), words
+    labels = pack[f"{part}_labels"]
+    if labels.shape != (len(files),) or not np.issubdtype(labels.dtype, np.integer):
+        raise ValueError(
+            f"{part}_labels must be one class index for each of the {len(files)} pictures, "
+            f"got {labels.dtype} of shape {list(labels.shape)}"
+        )
+    return Packed(files, path), torch.from_numpy(labels).long(), words

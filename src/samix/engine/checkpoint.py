@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,8 @@ def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
         os.replace(temporary, path)
     except (OSError, RuntimeError) as error:
         # torch reports a full disk as a RuntimeError of its archive writer.
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
         raise OSError(
             f"could not write {path}: {error}. The previous file, if any, is untouched. "
             "Check free space and permissions, then start the same command again: it resumes."
@@ -54,11 +56,16 @@ def load_checkpoint(folder: Path) -> dict[str, Any] | None:
     if not path.exists():
         return None
     try:
-        return torch.load(path, map_location="cpu", weights_only=True)
+        found = torch.load(path, map_location="cpu", weights_only=True)
+        missing = {"step", "model", "optimizer", "recipe"} - set(found)
     except Exception as error:
+        reason = f"{type(error).__name__}, {path.stat().st_size} bytes"
         raise ValueError(
-            f"{path} is not a readable checkpoint: {error}. Remove it to start again."
+            f"{path} is not a readable checkpoint ({reason}). Remove it to start again."
         ) from error
+    if missing:
+        raise ValueError(f"{path} is no checkpoint of a run: it lacks {', '.join(sorted(missing))}.")
+    return found
 
 
 def restore(model: nn.Module, weights: dict[str, Tensor], folder: Path) -> None:

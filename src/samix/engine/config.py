@@ -97,7 +97,7 @@ class Optimizer:
     mixer_momentum: float = 0.9
     """Momentum of sgd and lars for the Mixer."""
     clip: float | None = None
-    """Largest norm of the gradient of encoder and Mixer together; None: no clipping (lamb clips at 1)."""
+    """Largest norm of the gradient of encoder and Mixer together; null: no clipping (lamb clips at 1)."""
 
     def __post_init__(self) -> None:
         if self.name not in OPTIMIZERS:
@@ -108,7 +108,7 @@ class Optimizer:
         for name in ("momentum", "mixer_momentum"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"optimizer.{name} must lie in [0, 1), got {getattr(self, name)}.")
-        if self.clip is not None and self.clip <= 0:
+        if self.clip is not None and not self.clip > 0:
             raise ValueError(f"optimizer.clip must be positive, or null not to clip; got {self.clip}.")
         for name in ("min_lr", "mixer_min_lr", "weight_decay", "warmup_epochs"):
             if not getattr(self, name) >= 0:
@@ -136,7 +136,7 @@ class Machine:
     precision: str = "32-true"
     """32-true, bf16-mixed or 16-mixed (Fabric's names)."""
     threads: int | None = None
-    """CPU threads per process; None leaves torch's choice."""
+    """CPU threads per process; null leaves torch's choice."""
     channels_last: bool = True
     """Memory format of convolutions; faster on most machines."""
     compile: bool = False

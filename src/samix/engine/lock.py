@@ -16,8 +16,12 @@ def locked(folder: Path) -> Iterator[None]:
     """Holds the folder's lock; the system frees it when the process ends, however it ends."""
     if folder.exists() and not folder.is_dir():
         raise FileExistsError(f"{folder} is a file; a run needs a folder. Choose another with --out.")
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / ".lock").open("a+") as handle:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / ".lock").open("a+")
+    except OSError as error:
+        raise OSError(f"cannot write in {folder}: {error.strerror}. Choose another with --out.") from error
+    with lock as handle:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:

@@ -88,8 +88,8 @@ def run(fabric: Fabric, recipe: Training, folder: Path, name: str, command: str,
                 write_metrics(folder, rows)
                 if due(epoch + 1, recipe.save_every, recipe.epochs, last=1):
                     check_weights(model, epoch + 1)
-                    state = snapshot(recipe, model, optimizer, fabric.strategy.precision, step + 1)
-                    save_checkpoint(folder, state)
+                    precision = fabric.strategy.precision
+                    save_checkpoint(folder, snapshot(recipe, split, model, optimizer, precision, step + 1))
 
     summary = summarize(name, recipe, rows, task.summary(fabric, model, split, rows), command)
     following = measure_following(recipe, model, split)

@@ -6,12 +6,21 @@ from typing import Any
 from lightning_fabric.plugins.precision import Precision
 from torch import nn, optim
 
+from samix.data.datasets import Split
 from samix.engine.checkpoint import load_checkpoint, restore
 from samix.engine.config import Training, to_dict
 
+MOST = 5
+"""So many differences are listed."""
+
 
 def snapshot(
-    recipe: Training, model: nn.Module, optimizer: optim.Optimizer, precision: Precision, step: int
+    recipe: Training,
+    split: Split,
+    model: nn.Module,
+    optimizer: optim.Optimizer,
+    precision: Precision,
+    step: int,
 ) -> dict[str, Any]:
     """Everything that a resumed run needs; random streams follow from seed and step."""
     return {
@@ -20,11 +29,22 @@ def snapshot(
         "optimizer": optimizer.state_dict(),
         "precision": precision.state_dict(),
         "recipe": comparable(recipe),
+        "pictures": pictures_of(split),
     }
 
 
+def pictures_of(split: Split) -> dict[str, Any]:
+    """What tells one set of training pictures from another, wherever it lies."""
+    return {"count": len(split.train.labels), "classes": list(split.train.classes)}
+
+
 def resume(
-    recipe: Training, folder: Path, model: nn.Module, optimizer: optim.Optimizer, precision: Precision
+    recipe: Training,
+    folder: Path,
+    split: Split,
+    model: nn.Module,
+    optimizer: optim.Optimizer,
+    precision: Precision,
 ) -> int:
     """Loads the folder's last checkpoint and returns its step; 0 where there is none.
 
@@ -34,15 +54,27 @@ def resume(
     if found is None:
         return 0
     if changed := differences(found["recipe"], comparable(recipe)):
+        more = f" and {len(changed) - MOST} more" if len(changed) > MOST else ""
         raise ValueError(
-            f"{folder} holds a run of another recipe: {'; '.join(changed)}. "
+            f"{folder} holds a run of another recipe: {'; '.join(changed[:MOST])}{more}. "
             "Choose another folder with --out, or remove this one."
         )
+    check_pictures(found, split, folder)
     restore(model, found["model"], folder)
     optimizer.load_state_dict(found["optimizer"])
     if found.get("precision"):
         precision.load_state_dict(found["precision"])
     return found["step"]
+
+
+def check_pictures(found: dict[str, Any], split: Split, folder: Path) -> None:
+    """Refuses to go on with other training pictures than a checkpoint was made with."""
+    now = pictures_of(split)
+    if changed := differences(found.get("pictures", now), now):
+        raise ValueError(
+            f"{folder} holds a run on other training pictures: {'; '.join(changed)}. "
+            "Choose another folder with --out, or the right --data.root."
+        )
 
 
 def comparable(recipe: Training) -> dict[str, Any]:
@@ -57,6 +89,8 @@ def comparable(recipe: Training) -> dict[str, Any]:
 
 def differences(old: dict[str, Any], new: dict[str, Any], prefix: str = "") -> list[str]:
     """Fields in which two recipes differ, as 'epochs: there 100, here 50'."""
+    if old.get("name") != new.get("name"):  # of another kind: its settings say nothing
+        return [f"{prefix}name: there {old.get('name', 'unset')}, here {new.get('name', 'unset')}"]
     found = []
     for key in sorted(set(old) | set(new)):
         a, b = old.get(key, "unset"), new.get(key, "unset")

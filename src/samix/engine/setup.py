@@ -65,7 +65,7 @@ def prepare(fabric: Fabric, recipe: Training, folder: Path, task: Task, split: S
     ignore_memories(model)
     wrapped, optimizer = fabric.setup(model, build_optimizer(model.parameter_groups(), recipe.optimizer))
     # Only now: the optimizer's state is loaded to where the weights are.
-    start = resume(recipe, folder, model, optimizer, fabric.strategy.precision)
+    start = resume(recipe, folder, split, model, optimizer, fabric.strategy.precision)
     if fabric.is_global_zero:
         write_text(folder / "config.yaml", yaml.safe_dump(to_dict(recipe), sort_keys=False))
     task.prepare(fabric, model, split)

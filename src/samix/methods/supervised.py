@@ -12,6 +12,7 @@ from samix.mixups.labels import check_indices, check_labels, one_hot, smooth
 from samix.mixups.mixed import Mixed
 from samix.nn.encoder import Encoder
 from samix.pairing import Pairing
+from samix.pixels import check_images
 from samix.typing import Images, Labels, Logits, Maps, Scalar
 
 
@@ -41,7 +42,7 @@ class Objective:
     """Soft-target binary cross-entropy (MBCE) instead of softmax cross-entropy (MCE)."""
 
     def __post_init__(self) -> None:
-        if self.clean_weight < 0:
+        if not self.clean_weight >= 0:  # NaN is not
             raise ValueError(f"objective.clean_weight must not be negative, got {self.clean_weight}.")
         if not 0 < self.clean_fraction <= 1:
             raise ValueError(f"objective.clean_fraction must lie in (0, 1], got {self.clean_fraction}.")
@@ -116,11 +117,12 @@ class Supervised(nn.Module):
         self.check(x, y)
         return Losses(self.clean_loss(self.logits(x), y))
 
-    def check(self, x: Images, y: Tensor) -> None:
+    def check(self, x: Tensor, y: Tensor) -> None:
         """Refuses labels that are no class indices, or out of range.
 
         On a GPU, a look at the range would cost a synchronisation, so it is left out there.
         """
+        check_images(x)
         check_indices(y, len(x))
         if not y.is_cuda:
             check_labels(y, self.classes)

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from samix.mixups.mixed import Mixed, blend_pairs
-from samix.pairing import Pairing, check_alpha, draw_derangement, draw_lam
+from samix.pairing import Pairing, check_alpha, check_pairing, draw_derangement, draw_lam
 from samix.typing import AttentionMap, Images, Labels, Lam, Maps, Mask, RandomSource, Saliency
 
 
@@ -77,6 +77,7 @@ class Mixup:
         self, x: Images, pairing: Pairing, hints: Hints | None = None, generator: RandomSource = None
     ) -> Mixed:
         """Mixes each image with its partner."""
+        check_pairing(pairing, len(x))
         policy, pairing = self.decide(pairing, generator)
         return policy.mix(x, pairing, policy.checked(hints), generator)
 
@@ -89,6 +90,7 @@ class Mixup:
         generator: RandomSource = None,
     ) -> tuple[Tensor, Mixed]:
         """The network's outputs on the mixed batch, and the batch."""
+        check_pairing(pairing, len(x))
         policy, pairing = self.decide(pairing, generator)
         return policy.mix_inside(network, x, pairing, policy.checked(hints), generator)
 
@@ -96,6 +98,7 @@ class Mixup:
         self, x: Images, pairing: Pairing, hints: Hints | None = None, generator: RandomSource = None
     ) -> Mixed:
         """What the policy does, to look at; policies that mix inside a network mix the images instead."""
+        check_pairing(pairing, len(x))
         policy, pairing = self.decide(pairing, generator)
         return policy.mix_to_show(x, pairing, policy.checked(hints), generator)
 
@@ -136,7 +139,7 @@ class Mixup:
             if getattr(hints, name) is None:
                 raise ValueError(
                     f"{type(self).__name__} needs {name}. Pass hints=Hints({name}=...), "
-                    "or let samix.Mix(..., model=model) compute it."
+                    f"or let samix.Mix(..., model=model{', layer=...' if name == 'maps' else ''}) compute it."
                 )
         return hints
 

@@ -75,13 +75,27 @@ class Encoder(nn.Module):
     def probe(self, size: int = 32) -> tuple[int, int]:
         """(channels of the map, width of the output), found by running one black image."""
         modes = {module: module.training for module in self.modules()}
+        x = torch.zeros(1, 3, size, size, device=next(self.network.parameters()).device)
         self.eval()
-        device = next(self.network.parameters()).device
-        x = torch.zeros(1, 3, size, size, device=device)
-        channels, dim = self.maps(x).shape[1], self(x).shape[1]
-        for module, training in modes.items():
-            module.training = training
-        return channels, dim
+        try:
+            maps, output = self.maps(x), self.network(x)
+        except (RuntimeError, AssertionError, IndexError) as error:
+            raise ValueError(
+                f"the network cannot run a picture {list(x.shape)}: {str(error).splitlines()[0]} "
+                "Networks made for another size need size=."
+            ) from error
+        finally:
+            for module, training in modes.items():
+                module.training = training
+        if not isinstance(output, Tensor) or output.ndim != 2:
+            shape = list(output.shape) if isinstance(output, Tensor) else type(output).__name__
+            raise ValueError(f"the network must give one row per picture, a tensor [B, K]; got {shape}.")
+        if maps.shape[2] != maps.shape[3]:
+            raise ValueError(
+                f"layer {self.layer!r} gives {list(maps.shape)} for a square picture: "
+                "if its maps are [B, h, w, C], pass channels_last=True."
+            )
+        return maps.shape[1], output.shape[1]
 
 
 @dataclass(frozen=True)

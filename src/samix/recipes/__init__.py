@@ -35,6 +35,8 @@ PRETRAININGS: dict[str, PretrainingFamily] = {
 
 def find_recipe(name: str, mixup: str | None = None) -> tuple[str, Recipe]:
     """The recipe 'family/row', or the family's row for a mixup, with its full name."""
+    if name.partition("/")[0] in PRETRAININGS:
+        raise ValueError(f"{name!r} learns without labels: `samix pretrain {name}`.")
     return _find_recipe(RECIPES, name, mixup)
 
 
@@ -42,4 +44,6 @@ def find_pretraining(
     name: str, method: str | None = None, mixup: str | None = None
 ) -> tuple[str, Pretraining]:
     """The pre-training 'family/METHOD+MIXUP' with its full name."""
+    if name.partition("/")[0] in RECIPES:
+        raise ValueError(f"{name!r} learns from labels: `samix train {name}`.")
     return _find_pretraining(PRETRAININGS, name, method, mixup)
