@@ -41,7 +41,7 @@ from samix.recipes import CIFAR100_R18
 from samix.recipes.base import speedy
 
 CLASSES = 100
-PLAIN = CIFAR100_R18.rows["plain"]
+PLAIN, SAMIX = CIFAR100_R18.rows["plain"], CIFAR100_R18.rows["samix"]
 VIT = replace(PLAIN, encoder=Network(name="small-vit"))
 ATTENTIVE = ("transmix", "tokenmix")
 """Policies that need attention: they run on a small ViT, beside plain training of the same."""
@@ -64,8 +64,9 @@ ROWS: dict[str, Training] = {
     "plain-vit": VIT,
     **{name: replace(VIT if name in ATTENTIVE else PLAIN, mixup=policy()) for name, policy in MIXUPS.items()},
     "automix": CIFAR100_R18.rows["automix"],
-    "samix": CIFAR100_R18.rows["samix"],
-    "samix-fast": speedy(CIFAR100_R18.rows["samix"]),
+    "samix": SAMIX,
+    "samix-fast": speedy(SAMIX),
+    "samix-fast-one-head": speedy(replace(SAMIX, objective=replace(SAMIX.objective, clean_head=False))),
     **SSL,
 }
 
