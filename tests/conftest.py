@@ -1,5 +1,6 @@
 """Settings and fixtures that every test shares."""
 
+import importlib
 import os
 import re
 import subprocess
@@ -24,6 +25,11 @@ settings.load_profile("samix")
 
 ROOT = Path(__file__).resolve().parent.parent
 GOLDEN = Path(os.environ.get("SAMIX_GOLDEN", ROOT.parent / "shared" / "golden"))
+
+
+def pytest_sessionstart() -> None:
+    """Imports samix before any test file imports timm or torchvision, which need it beside a CPU torch."""
+    importlib.import_module("samix")
 
 
 @pytest.fixture(autouse=True)

@@ -5,7 +5,7 @@ import timm
 import torch
 from torch import nn
 
-from samix.nn.resnet import WideResNet, small_resnet, with_cifar_stem
+from samix.nn.resnet import PickingConv, WideResNet, safe_shortcut, small_resnet, with_cifar_stem
 
 
 @pytest.mark.parametrize("width", [8, 16])
@@ -18,6 +18,30 @@ def test_shape_small_resnet(width):
         layer = network.get_submodule(f"layer{stage + 1}")
         x = layer(x)
         assert len(layer) == 1 and x.shape == (2, channels, side, side)
+
+
+@pytest.mark.parametrize("width", [1, 4, 8, 12])
+def test_value_narrow_networks_have_right_gradients_in_channels_last(width):
+    """oneDNN's own strided 1x1 convolution writes past its memory here: a crash, or wrong gradients."""
+    network = small_resnet(width)
+    x, grads = torch.randn(6, 3, 16, 16), []
+    for layout in (torch.contiguous_format, torch.channels_last):
+        for _ in range(20):
+            network.zero_grad()
+            network.to(memory_format=layout)(x.contiguous(memory_format=layout)).square().sum().backward()
+        grads.append([p.grad.clone() for p in network.parameters()])
+    for plain, last in zip(*grads, strict=True):
+        torch.testing.assert_close(plain, last, rtol=1e-3, atol=1e-4 * plain.abs().max().item() + 1e-5)
+
+
+def test_value_picking_convolution_is_the_strided_one():
+    strided = nn.Conv2d(4, 6, 1, 2, bias=False)
+    x = torch.randn(2, 4, 7, 9)
+    picking = safe_shortcut(strided)
+    assert type(picking) is PickingConv and picking.weight is strided.weight
+    torch.testing.assert_close(picking(x), strided(x))
+    wide = nn.Conv2d(16, 32, 1, 2, bias=False)
+    assert safe_shortcut(wide) is wide
 
 
 def test_value_residual_branches_start_at_zero():

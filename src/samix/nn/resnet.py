@@ -27,7 +27,37 @@ def small_resnet(width: int) -> nn.Module:
     network.layer1 = nn.Sequential(BasicBlock(width, width))
     network.maxpool = nn.Identity()
     network.init_weights()
+    for stage in (network.layer2, network.layer3, network.layer4):
+        stage[0].downsample[0] = safe_shortcut(stage[0].downsample[0])
     return network
+
+
+class PickingConv(nn.Conv2d):
+    """A 1x1 convolution with a stride, computed as one without stride on the pixels that it reads."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        rows, columns = self.stride
+        return F.conv2d(x[..., ::rows, ::columns], self.weight, self.bias)
+
+
+def safe_shortcut(conv: nn.Conv2d) -> nn.Conv2d:
+    """The same 1x1 convolution in a form that oneDNN computes without harm.
+
+    With fewer input channels than a block of its kernels (8 with AVX2, 16 with AVX-512) oneDNN 3.12 writes the
+    weight gradient of a strided one past its memory in channels-last: crashes, or wrong gradients
+    (uxlfoundation/oneDNN issue 6035).
+    """
+    if conv.in_channels >= 16:
+        return conv
+    picking = PickingConv(
+        conv.in_channels,
+        conv.out_channels,
+        1,
+        conv.stride,
+        bias=False,  # type: ignore[arg-type]
+    )
+    picking.weight = conv.weight
+    return picking
 
 
 class WideBlock(nn.Module):
