@@ -23,7 +23,19 @@ def network(name: str) -> nn.Module:
     torch.manual_seed(0)
     if name in ATTENTIVE:
         return nn.Sequential(build_encoder("small-vit", width=2, size=16), nn.Linear(12, CLASSES))
+    if name == "supermix":
+        return recogniser()
     return nn.Sequential(build_encoder("small-resnet", width=4), nn.Linear(32, CLASSES))
+
+
+def recogniser() -> nn.Module:
+    """A teacher that names another class for each of the first pictures, whatever weights a CPU draws."""
+    pictures = F.adaptive_avg_pool2d(batch()[0], 4).flatten(1)
+    linear = nn.Linear(pictures.shape[1], CLASSES)
+    with torch.no_grad():
+        linear.weight.copy_(pictures[:CLASSES] - pictures.mean(dim=0))
+        linear.bias.copy_(-linear.weight @ pictures.mean(dim=0))
+    return nn.Sequential(nn.AdaptiveAvgPool2d(4), nn.Flatten(), linear)
 
 
 def build(name: str, **options) -> Mix:
