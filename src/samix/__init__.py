@@ -5,6 +5,7 @@ from samix.evaluate.mixed_accuracy import mixed_accuracy
 from samix.methods.mixing import Mixing
 from samix.methods.samix import AutoMixed, LearnedMixup, SAMix
 from samix.methods.supervised import Objective, Supervised, linear_head
+from samix.methods.watch import MixerWatch
 from samix.mix import Mix
 from samix.mixups import MIXUPS, CutMix, Mixed, MixUp, blend
 from samix.nn import ENCODERS, Encoder, Mixer, MixerConfig, build_encoder
@@ -23,6 +24,7 @@ __all__ = [
     "Mixed",
     "Mixer",
     "MixerConfig",
+    "MixerWatch",
     "Mixing",
     "Objective",
     "Pairing",

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
 from samix.errors import suggest
 
@@ -36,7 +37,20 @@ def read_layer(network: nn.Module, layer: str, x: Tensor) -> Tensor:
     def stop(module: nn.Module, inputs: Any, output: Tensor) -> None:
         raise Reached(output)
 
-    handle = find_layer(network, layer).register_forward_hook(stop)
+    return run_until(network, find_layer(network, layer).register_forward_hook(stop), layer, x)
+
+
+def read_input(network: nn.Module, layer: str, x: Tensor) -> Tensor:
+    """What the named submodule is given; neither it nor the rest of the network is run."""
+
+    def stop(module: nn.Module, inputs: Any) -> None:
+        raise Reached(inputs[0])
+
+    return run_until(network, find_layer(network, layer).register_forward_pre_hook(stop), layer, x)
+
+
+def run_until(network: nn.Module, handle: RemovableHandle, layer: str, x: Tensor) -> Tensor:
+    """Runs the network until a hook of the named layer, which is then removed, has `Reached` its value."""
     try:
         network(x)
     except Reached as reached:

@@ -6,18 +6,27 @@ Every function takes `progress` in [0, 1]: the share of training that is done.
 import math
 
 
+def check_progress(progress: float) -> None:
+    """Refuses what is no share of training: most often somebody passes the number of the step."""
+    if not 0 <= progress <= 1:
+        raise ValueError(f"progress is the share of training done, step / total in [0, 1]; got {progress}.")
+
+
 def cosine(progress: float, start: float, end: float) -> float:
     """Half a cosine from `start` to `end`."""
+    check_progress(progress)
     return end + (start - end) * (1 + math.cos(math.pi * progress)) / 2
 
 
 def linear(progress: float, start: float, end: float) -> float:
     """A straight line from `start` to `end`."""
+    check_progress(progress)
     return start + (end - start) * progress
 
 
 def warmup_cosine(progress: float, start: float, end: float, warmup: float) -> float:
     """Linear from 0 to `start` over the first `warmup` share of training, then half a cosine to `end`."""
+    check_progress(progress)
     if progress < warmup:
         return start * progress / warmup
     return cosine((progress - warmup) / (1 - warmup) if warmup < 1 else 1.0, start, end)
@@ -28,4 +37,5 @@ def held_cosine(progress: float, start: float, end: float, hold: float) -> float
 
     The momentum schedule of the official code: it jumps onto the curve when the hold ends.
     """
+    check_progress(progress)
     return start if progress < hold else cosine(progress, start, end)

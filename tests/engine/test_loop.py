@@ -14,7 +14,7 @@ from samix.data.views import normalize
 from samix.engine import loop
 from samix.engine.checkpoint import load_checkpoint, save_checkpoint
 from samix.engine.config import Machine, Optimizer, build_model, to_dict
-from samix.engine.health import CollapsedMixerWarning, NonFiniteLossError, check_finite
+from samix.engine.health import NonFiniteLossError, check_finite
 from samix.engine.log import read_metrics
 from samix.engine.loop import due, train, train_step
 from samix.engine.optim import build_optimizer
@@ -24,6 +24,7 @@ from samix.engine.tasks import task_of
 from samix.methods.base import Losses
 from samix.methods.samix import SAMix
 from samix.methods.supervised import Objective
+from samix.methods.watch import CollapsedMixerWarning
 from samix.nn.mixer import MixerConfig
 
 STEPS = 4

@@ -95,7 +95,7 @@ def test_gradient_of_the_sum_equals_the_two_separate_ones():
 
 
 def test_gradient_the_mixer_learns_through_the_pictures_and_not_only_from_the_mask_loss():
-    model = build(beta=0.0, beta_end=0.0)
+    model = build(beta=0.0)
     grads = gradients(model(*batch()).mixer, model.mixer)
     assert max(float(grad.abs().max()) for grad in grads) > 1e-4
 
@@ -109,9 +109,9 @@ def test_gradient_gamma_moves_from_zero():
 def test_gradient_eta_turns_the_mixers_gradient():
     """O1: in the official code eta changes nothing."""
     x, y = batch()
-    model, directions = build(beta=0.0, beta_end=0.0), []
+    model, directions = build(beta=0.0), []
     for eta in (0.1, 1.0):
-        model.settings = LearnedMixup(mixer=LIVELY, beta=0.0, beta_end=0.0, eta=eta)
+        model.settings = LearnedMixup(mixer=LIVELY, beta=0.0, eta=eta)
         torch.manual_seed(3)
         grads = torch.cat([grad.flatten() for grad in gradients(model(x, y).mixer, model.mixer)])
         directions.append(grads / grads.norm())
@@ -343,7 +343,7 @@ def test_value_heads_of_method_and_copy():
 
 
 def test_value_automix_trains_on_mixup_cross_entropy_alone():
-    model = build(settings=AutoMixed, beta=0.0, beta_end=0.0)
+    model = build(settings=AutoMixed, beta=0.0)
     losses = model(*batch())
     torch.testing.assert_close(losses.mixer.detach(), losses.log.globally)
 
@@ -402,7 +402,8 @@ def test_value_wrap_with_a_clean_branch_learns_from_clean_images_too():
     found = []
     for weight in (0.0, 2.0):
         torch.manual_seed(0)
-        model = SAMix.wrap(own_network(), "2", 5, objective=Objective(clean_weight=weight), size=16)
+        objective = Objective(clean_weight=weight, clean_head=False)
+        model = SAMix.wrap(own_network(), "2", 5, objective=objective, size=16)
         clean = nn.functional.cross_entropy(model.method.logits(x), y)
         torch.manual_seed(1)
         found.append(model(x, y, 0.5).encoder)
@@ -431,6 +432,92 @@ def test_value_wrap_reads_tokens_and_maps_with_channels_last(channels_last):
     expected = model.momentum.encoder.network.embed(x)
     torch.testing.assert_close(model.maps(x), expected)
     assert model(x, torch.tensor([0, 1, 4])).total.isfinite()
+
+
+def test_value_wrap_with_a_second_head_for_clean_images():
+    network = own_network()
+    model = SAMix.wrap(network, "2", 5, objective=Objective(clean_weight=1.0), size=16, head="5")
+    x, y = torch.randn(4, 3, 16, 16), torch.tensor([0, 1, 2, 4])
+    heads = model.eval().heads(x)
+    assert set(heads) == {"mix_q", "one_q", "mix_k", "one_k"}
+    torch.testing.assert_close(heads["mix_q"], network(x))  # the network stays whole
+    features = network[:-1](x)
+    torch.testing.assert_close(heads["one_q"], model.method.clean_head(features))
+    torch.manual_seed(1)
+    both = model.train()(x, y, 0.5)
+    both.total.backward()
+    assert all(p.grad is not None for group in model.parameter_groups().values() for p in group)
+    members = [p for group in model.parameter_groups().values() for p in group]
+    assert len(members) == len(set(members))  # the network's head is listed once
+    clean = nn.functional.cross_entropy(model.method.clean_head(network[:-1](x)), y)
+    model.method.objective = Objective()
+    torch.manual_seed(1)
+    torch.testing.assert_close(both.encoder - model(x, y, 0.5).encoder, clean, atol=1e-5, rtol=1e-5)
+
+
+def test_error_wrap_a_second_head_needs_the_last_layer():
+    with pytest.raises(ValueError, match=r"head='fc'.*clean_head=False"):
+        SAMix.wrap(own_network(), "2", 5, objective=Objective(clean_weight=1.0), size=16)
+    behind = nn.Sequential(*own_network(), nn.Softmax(dim=1))
+    with pytest.raises(ValueError, match="'5' is not the network's last"):
+        SAMix.wrap(behind, "2", 5, objective=Objective(clean_weight=1.0), size=16, head="5")
+
+
+def test_value_wrap_of_a_network_in_eval_mode_has_a_copy_in_train_mode():
+    model = SAMix.wrap(own_network().eval(), "2", 5, size=16)
+    model(torch.randn(4, 3, 16, 16), torch.tensor([0, 1, 2, 4]))
+    # The maps stop behind the norm, the Mixer's mixtures pass it too.
+    assert model.momentum.encoder.network[1].num_batches_tracked == 2
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+@pytest.mark.parametrize("late", [False, True])
+def test_value_wrap_in_other_precisions(dtype, late):
+    network = own_network()
+    model = SAMix.wrap(network, "2", 5, size=16).to(dtype) if late else None
+    model = model or SAMix.wrap(network.to(dtype), "2", 5, size=16)
+    losses = model(torch.randn(4, 3, 16, 16).to(dtype), torch.tensor([0, 1, 2, 4]), 0.5)
+    losses.total.backward()
+    assert all(p.grad is not None for group in model.parameter_groups().values() for p in group)
+    assert losses.encoder.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
+
+
+def test_value_wrap_builds_the_mixer_where_the_network_is(monkeypatch):
+    monkeypatch.setattr(Supervised, "check_head", lambda self, x: None)  # there are no numbers on meta
+    model = SAMix.wrap(own_network().to("meta"), "2", 5, size=16)
+    assert {p.device.type for p in model.parameters()} == {"meta"}
+
+
+def test_error_wrap_a_network_in_ddp():
+    network = nn.parallel.DistributedDataParallel.__new__(nn.parallel.DistributedDataParallel)
+    with pytest.raises(ValueError, match=r"DistributedDataParallel\(SAMix.wrap\(network"):
+        SAMix.wrap(network, "2", 5)
+
+
+def test_value_wrap_asks_a_transformer_for_its_prefix_and_norms_its_tokens():
+    vit = build_encoder("small-vit", width=2, size=16).network
+    network = nn.Sequential(vit, nn.Linear(12, 5))
+    network.num_prefix_tokens = vit.num_prefix_tokens
+    x = torch.randn(2, 3, 16, 16)
+    raw = SAMix.wrap(network, "blocks.2", 5, size=16).maps(x)
+    normed = SAMix.wrap(network, "blocks.2", 5, size=16, norm="norm").maps(x)
+    assert raw.shape == (2, 12, 4, 4)
+    torch.testing.assert_close(normed, vit.norm(raw.permute(0, 2, 3, 1)).permute(0, 3, 1, 2))
+
+
+@pytest.mark.parametrize("progress", [500.0, -0.1, 1.5, float("nan")])
+def test_error_progress_is_a_share_of_training(progress):
+    model = SAMix.wrap(own_network(), "2", 5, size=16)
+    with pytest.raises(ValueError, match=r"progress is the share of training done, step / total"):
+        model(torch.randn(4, 3, 16, 16), torch.tensor([0, 1, 2, 4]), progress)
+    with pytest.raises(ValueError, match=r"progress is the share of training done, step / total"):
+        model.after_step(progress)
+
+
+def test_value_the_weight_of_the_mask_loss_stays_unless_it_has_an_end():
+    assert [LearnedMixup(beta=0.0).mask_weight(p) for p in (0.0, 0.5, 1.0)] == [0, 0, 0]
+    assert [LearnedMixup(beta=0.4).mask_weight(p) for p in (0.0, 0.5, 1.0)] == [0.4, 0.4, 0.4]
+    assert [LearnedMixup(beta=0.4, beta_end=0.0).mask_weight(p) for p in (0.0, 0.5, 1.0)] == [0.4, 0.2, 0.0]
 
 
 def test_error_wrap_a_network_with_other_classes():

@@ -17,7 +17,7 @@ from samix.data.loaders import TrainPlan, make_loader
 from samix.engine.checkpoint import save_checkpoint
 from samix.engine.config import Training
 from samix.engine.export import export_weights
-from samix.engine.health import MixerWatch, check_finite, check_weights
+from samix.engine.health import check_finite, check_weights
 from samix.engine.lock import locked
 from samix.engine.log import Meter, read_metrics, read_summary, summarize, write_metrics, write_summary
 from samix.engine.optim import set_learning_rates
@@ -29,6 +29,7 @@ from samix.engine.tasks import task_of
 from samix.engine.testing import prepared
 from samix.engine.tracking import no_tracker, tracking
 from samix.methods.base import Losses, mean_losses
+from samix.methods.watch import MixerWatch
 from samix.random import fold
 
 Summary = dict[str, Any]

@@ -11,6 +11,7 @@ from torch.nn import functional as F
 
 from samix.losses.cross_entropy import mixup_cross_entropy_per_sample, of_class
 from samix.pairing import Pairing
+from samix.precision import widened
 from samix.typing import Labels, Logits, PerSample, Scalar
 
 
@@ -30,7 +31,7 @@ def pbce(logits: Logits, y: Labels, pairing: Pairing) -> PerSample:
 
     Zero for a pair of one class; otherwise smallest where p_a = lam.
     """
-    scores, y_j = logits.float(), y[pairing.index]
+    scores, y_j = widened(logits), y[pairing.index]
     difference = of_class(scores, y) - of_class(scores, y_j)
     loss = pairing.lam * F.softplus(-difference) + (1 - pairing.lam) * F.softplus(difference)
     return loss * (y != y_j)

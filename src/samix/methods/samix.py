@@ -46,9 +46,10 @@ class LearnedMixup:
     eta: float = 0.5
     """Weight of the global term of Eq. (8)."""
     beta: float = 1.0
-    """Weight of the mask loss at the start of training."""
-    beta_end: float = 1.0
-    """Weight of the mask loss at the end, reached linearly (the paper: 0, and masks drift from lam)."""
+    """Weight of the mask loss, at the start of training if beta_end is another."""
+    beta_end: float | None = None
+    """Weight of the mask loss at the end, reached linearly (the paper: 0, and masks drift from lam); null:
+    the weight stays."""
     mask_margin: float = 0.0
     """How far mean(mask) may be from lam before the mask loss counts it."""
     variance_weight: float = 0.5
@@ -80,10 +81,14 @@ class LearnedMixup:
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"mixup.{name} must lie in [0, 1], got {getattr(self, name)}.")
         for name in ("beta", "beta_end"):
-            if not getattr(self, name) >= 0:
-                raise ValueError(f"mixup.{name} must not be negative, got {getattr(self, name)}.")
+            if (weight := getattr(self, name)) is not None and not weight >= 0:
+                raise ValueError(f"mixup.{name} must not be negative, got {weight}.")
         if not self.lam_margin <= 0.5:
             raise ValueError(f"mixup.lam_margin must be at most 0.5 (-1: never), got {self.lam_margin}.")
+
+    def mask_weight(self, progress: float) -> float:
+        """The weight of the mask loss when this share of training is done."""
+        return linear(progress, self.beta, self.beta if self.beta_end is None else self.beta_end)
 
     def draw(self, batch: int, device: torch.device | None = None) -> Pairing:
         """Draws who is mixed with whom and how much."""
@@ -169,7 +174,8 @@ class SAMix(LearnedMixing):
 
     def __init__(self, method: Supervised, mixer: Mixer, settings: LearnedMixup | None = None) -> None:
         super().__init__(mixer, settings or LearnedMixup())
-        self.method, self.momentum = method, momentum_copy(method)
+        # In train mode whatever the network was in: eval mode would keep its first batch statistics for good.
+        self.method, self.momentum = method, momentum_copy(method).train()
 
     @classmethod
     def wrap(
@@ -182,21 +188,32 @@ class SAMix(LearnedMixing):
         objective: Objective | None = None,
         size: int = 32,
         channels_last: bool = False,
-        prefix_tokens: int = 0,
+        prefix_tokens: int | None = None,
+        norm: str | None = None,
+        head: str | None = None,
     ) -> "SAMix":
         """SAMix around a classifier (images -> logits) of your own; the Mixer reads the map of `layer`.
 
-        `Objective(clean_weight=1)` adds the clean branch, through your classifier's own head.
+        `Objective(clean_weight=1)` adds the paper's clean branch with a linear head of its own beside your
+        classifier's last layer, `head`; with `clean_head=False` they share it.
         `size` is a picture size that the network accepts: one black picture tells the map's channels. A layer
-        may give maps [B, h, w, C] (`channels_last`), or tokens behind `prefix_tokens` that are no patches.
+        may give maps [B, h, w, C] (`channels_last`), or tokens behind `prefix_tokens` that are no patches
+        (None: what the network says of itself, as timm's do); `norm` names the layer that normalises tokens
+        before the network's head.
         """
-        settings = settings or LearnedMixup()
-        encoder = Encoder(network, layer, channels_last=channels_last, prefix_tokens=prefix_tokens)
-        channels, outputs = encoder.probe(size)
-        if outputs != classes:
-            raise ValueError(f"the network gives {outputs} logits, but there are {classes} classes.")
-        method = Supervised(encoder, nn.Identity(), classes, objective=objective)
-        return cls(method, settings.mixer.build(channels), settings)
+        if isinstance(network, nn.parallel.DistributedDataParallel):
+            raise ValueError(
+                "the Mixer would lie outside DistributedDataParallel, and every process would train another. "
+                "Wrap the bare network, then the whole: DistributedDataParallel(SAMix.wrap(network, ...))."
+            )
+        if prefix_tokens is None:
+            prefix_tokens = getattr(network, "num_prefix_tokens", 0)
+        encoder = Encoder(
+            network, layer, channels_last=channels_last, prefix_tokens=prefix_tokens, norm=norm, head=head
+        )
+        method = Supervised.around(encoder, classes, objective, size)
+        settings, (channels, _) = settings or LearnedMixup(), encoder.probe(size)
+        return cls(method, settings.mixer.build(channels).to(encoder.black(size).device), settings)
 
     def forward(self, x: Images, y: Labels, progress: float = 0.0) -> Losses:
         """Both objectives of Eq. (5) for one batch."""
@@ -229,7 +246,7 @@ class SAMix(LearnedMixing):
         logits = self.momentum.logits(blend(x, partners(x, pairing.index), mask.to(x)))
         generation = eta_balanced(logits, y, pairing, s.eta, s.local)
         masks = mask_loss(mask, pairing.lam, s.mask_margin, s.variance_weight)
-        loss = generation.total + linear(progress, s.beta, s.beta_end) * masks
+        loss = generation.total + s.mask_weight(progress) * masks
         return loss, vital_signs(self.mixer, mask, pairing, generation, masks)
 
     def after_step(self, progress: float) -> None:

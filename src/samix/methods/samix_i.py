@@ -26,7 +26,7 @@ from samix.nn.mixer import Mixer, MixerConfig
 from samix.nn.momentum import momentum_copy, momentum_update
 from samix.nn.queue import Queue
 from samix.pairing import Pairing
-from samix.schedules import held_cosine, linear
+from samix.schedules import held_cosine
 from samix.typing import Embeddings, Images, Index, Labels, Maps
 
 
@@ -123,7 +123,7 @@ class SAMixI(LearnedMixing):
         embedding = self.frozen_branch(blend(x, partners(x, pairing.index), mask.to(x))).float()
         generation = self.generation(embedding, keys, pairing, index, seen)
         masks = mask_loss(mask, pairing.lam, s.mask_margin, s.variance_weight)
-        mixer = generation.total + linear(progress, s.beta, s.beta_end) * masks
+        mixer = generation.total + s.mask_weight(progress) * masks
         log = vital_signs(self.mixer, mask, pairing, generation, masks)
         head = self.head_loss(embedding.detach(), keys, pairing, index)
         return losses._replace(encoder=losses.encoder + head, mixer=mixer, log=log)

@@ -6,8 +6,10 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from samix.hooks import find_layer
 from samix.losses import cross_entropy, mixup_cross_entropy, soft_binary_cross_entropy
 from samix.methods.base import Losses
+from samix.methods.hints import frozen
 from samix.mixups.labels import check_indices, check_labels, one_hot, smooth
 from samix.mixups.mixed import Mixed
 from samix.nn.encoder import Encoder
@@ -71,6 +73,44 @@ class Supervised(nn.Module):
         super().__init__()
         self.encoder, self.head, self.clean_head = encoder, head, clean_head
         self.classes, self.objective = classes, objective or Objective()
+
+    @classmethod
+    def around(
+        cls, encoder: Encoder, classes: int, objective: Objective | None = None, size: int = 32
+    ) -> "Supervised":
+        """A classifier (images -> logits) as a method; its own last layer is the head of mixed images.
+
+        A clean branch with a head of its own needs an encoder that knows which layer that is (`head`).
+        `size` is a picture size that the network accepts.
+        """
+        objective = objective or Objective()
+        second = objective.clean_weight > 0 and objective.clean_head
+        if second and encoder.head is None:
+            raise ValueError(
+                "objective.clean_head asks for a second head beside your classifier's own: name its last "
+                "layer (head='fc'), or let clean and mixed pictures share it (clean_head=False)."
+            )
+        _, dim = encoder.probe(size)
+        head = nn.Identity() if encoder.head is None else find_layer(encoder.network, encoder.head)
+        clean_head = linear_head(dim, classes).to(next(encoder.parameters())) if second else None
+        method = cls(encoder, head, classes, clean_head=clean_head, objective=objective)
+        method.check_head(encoder.black(size))
+        return method
+
+    @torch.no_grad()
+    def check_head(self, x: Images) -> None:
+        """Refuses a network with another number of classes, and a head behind which it goes on."""
+        with frozen(self):
+            logits, whole = self.logits(x), self.encoder.network(x)
+        if whole.shape[1] != self.classes:
+            raise ValueError(
+                f"the network gives {whole.shape[1]} logits, but there are {self.classes} classes."
+            )
+        if logits.shape != whole.shape or not torch.allclose(logits, whole, atol=1e-4, rtol=1e-3):
+            raise ValueError(
+                f"layer {self.encoder.head!r} is not the network's last: its output is not the network's. "
+                "Name the layer that gives the logits."
+            )
 
     def maps(self, x: Images) -> Maps:
         """The layer-l maps that a Mixer reads."""

@@ -12,15 +12,20 @@ import torch
 from torch import Tensor, nn
 
 from samix.errors import suggest
-from samix.hooks import find_layer, read_layer
+from samix.hooks import find_layer, read_input, read_layer
 from samix.nn.from_timm import timm_network
 from samix.nn.resnet import WideResNet, small_resnet, with_cifar_stem
 from samix.nn.vit import moco_vit
 from samix.typing import Features, Images, Maps
 
 
-def as_map(output: Tensor, *, channels_last: bool = False, prefix_tokens: int = 0) -> Maps:
+def as_map(output: Any, *, channels_last: bool = False, prefix_tokens: int = 0) -> Maps:
     """A layer's output as [B, C, h, w]: from [B, h, w, C], or from tokens [B, prefix + h w, C]."""
+    if not isinstance(output, Tensor):
+        raise ValueError(
+            f"the Mixer needs a layer that gives one tensor; this one gives a {type(output).__name__}. "
+            "Name a layer inside it."
+        )
     if output.ndim == 3:
         tokens = output[:, prefix_tokens:]
         side = int(tokens.shape[1] ** 0.5)
@@ -42,7 +47,8 @@ class Encoder(nn.Module):
     """A network x -> [B, dim], and the name of the layer whose map the Mixer reads.
 
     `norm` names the layer that normalises the network's own output, for networks whose tokens grow from
-    block to block without it.
+    block to block without it. `head` names the last layer of a classifier: the encoder then gives what that
+    layer is given.
     """
 
     def __init__(
@@ -53,16 +59,21 @@ class Encoder(nn.Module):
         channels_last: bool = False,
         prefix_tokens: int = 0,
         norm: str | None = None,
+        head: str | None = None,
     ) -> None:
         super().__init__()
-        find_layer(network, layer)
-        if norm is not None:
-            find_layer(network, norm)
-        self.network, self.layer, self.norm = network, layer, norm
+        for name in (layer, norm, head):
+            if name is not None:
+                find_layer(network, name)
+        self.network, self.layer, self.norm, self.head = network, layer, norm, head
         self.channels_last, self.prefix_tokens = channels_last, prefix_tokens
 
     def forward(self, x: Images) -> Features:
-        return self.network(x)
+        return self.output(x)
+
+    def output(self, x: Images) -> Any:
+        """What the network gives, or gives to its head; the probe tells whether these are features."""
+        return self.network(x) if self.head is None else read_input(self.network, self.head, x)
 
     def maps(self, x: Images) -> Maps:
         """The layer's map [B, C, h, w], without running what lies behind it."""
@@ -71,14 +82,18 @@ class Encoder(nn.Module):
             output = find_layer(self.network, self.norm)(output)
         return as_map(output, channels_last=self.channels_last, prefix_tokens=self.prefix_tokens)
 
+    def black(self, size: int) -> Images:
+        """One black picture where, and of the type, the network's weights are."""
+        return torch.zeros(1, 3, size, size).to(next(self.network.parameters()))
+
     @torch.no_grad()
     def probe(self, size: int = 32) -> tuple[int, int]:
         """(channels of the map, width of the output), found by running one black image."""
         modes = {module: module.training for module in self.modules()}
-        x = torch.zeros(1, 3, size, size, device=next(self.network.parameters()).device)
+        x = self.black(size)
         self.eval()
         try:
-            maps, output = self.maps(x), self.network(x)
+            maps, output = self.maps(x), self.output(x)
         except (RuntimeError, AssertionError, IndexError) as error:
             raise ValueError(
                 f"the network cannot run a picture {list(x.shape)}: {str(error).splitlines()[0]} "
@@ -89,7 +104,8 @@ class Encoder(nn.Module):
                 module.training = training
         if not isinstance(output, Tensor) or output.ndim != 2:
             shape = list(output.shape) if isinstance(output, Tensor) else type(output).__name__
-            raise ValueError(f"the network must give one row per picture, a tensor [B, K]; got {shape}.")
+            what = "the network must give" if self.head is None else f"its head {self.head!r} must be given"
+            raise ValueError(f"{what} one row per picture, a tensor [B, K]; got {shape}.")
         if maps.shape[2] != maps.shape[3]:
             raise ValueError(
                 f"layer {self.layer!r} gives {list(maps.shape)} for a square picture: "

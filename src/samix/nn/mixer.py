@@ -20,6 +20,7 @@ from torch.nn import functional as F
 
 from samix.errors import suggest
 from samix.pairing import Pairing, as_image_weight
+from samix.precision import widened
 from samix.typing import Attention, Lam, Maps, Mask
 
 Content = Float[Tensor, "B 1 h w"]
@@ -39,7 +40,7 @@ class AdaptiveLam(nn.Module):
         self.gamma = nn.Parameter(torch.tensor(float(gamma)))
 
     def forward(self, z: Maps, lam: Lam) -> Maps:
-        return (1 + self.gamma * as_image_weight(lam)) * z
+        return (1 + self.gamma * as_image_weight(lam).to(z)) * z
 
     @torch.no_grad()
     def project(self) -> None:
@@ -68,7 +69,7 @@ class NoLam(nn.Module):
 
 def attention_weights(query: Maps, key: Maps) -> Attention:
     """softmax over the keys of query^T key / sqrt(channels), [B, n, n] for maps of n positions."""
-    q, k = query.flatten(2), key.flatten(2)  # [B, c, n]
+    q, k = widened(query).flatten(2), widened(key).flatten(2)  # [B, c, n]
     logits = torch.einsum("bcn,bcm->bnm", q, k) / q.shape[1] ** 0.5
     return logits.softmax(dim=-1)
 
@@ -142,8 +143,8 @@ class Mixer(nn.Module):
     def forward(self, z: Maps, pairing: Pairing, size: tuple[int, int]) -> Mask:
         """Masks [B, 1, *size] of each first image, from the maps z of the batch."""
         with torch.autocast(z.device.type, enabled=False):
-            content, attention = self.parts(z.float(), pairing)
-            low = (attention @ content.flatten(2).transpose(1, 2)).transpose(1, 2).view_as(content)
+            content, attention = self.parts(z.to(next(self.parameters()).dtype), pairing)
+            low = (attention @ widened(content).flatten(2).transpose(1, 2)).transpose(1, 2).view_as(content)
             return upsample_mask(low.sigmoid(), size, self.upsample)
 
     def parts(self, z: Maps, pairing: Pairing) -> MixerParts:

@@ -43,8 +43,8 @@ class PickingConv(nn.Conv2d):
 def safe_shortcut(conv: nn.Conv2d) -> nn.Conv2d:
     """The same 1x1 convolution in a form that oneDNN computes without harm.
 
-    With fewer input channels than a block of its kernels (8 with AVX2, 16 with AVX-512) oneDNN 3.12 writes the
-    weight gradient of a strided one past its memory in channels-last: crashes, or wrong gradients
+    With fewer input channels than a block of its kernels (8 with AVX2, 16 with AVX-512) oneDNN 3.12, in the
+    weight gradient of a strided one, writes past its memory in channels-last: crashes, or wrong gradients
     (uxlfoundation/oneDNN issue 6035).
     """
     if conv.in_channels >= 16:
