@@ -7,7 +7,8 @@ import torch
 from torch import nn
 
 from samix.engine.config import Optimizer
-from samix.engine.optim import build_optimizer, set_learning_rates
+from samix.engine.optim import build_optimizer, set_learning_rates, undecayed
+from samix.nn.encoder import build_encoder
 
 NAMES = ["sgd", "adamw", "lamb"]
 
@@ -37,6 +38,24 @@ def test_value_weight_decay(name):
         for member in group["params"]:
             spared = name != "sgd" and member.ndim <= 1
             assert group["weight_decay"] == (0.0 if spared else 0.05)
+
+
+@pytest.mark.parametrize(
+    ("encoder", "size", "spared"),
+    [("deit-s", 32, {"cls_token", "pos_embed"}), ("swin-t", 64, {"relative_position_bias_table"})],
+)
+def test_value_tokens_and_positions_do_not_decay(encoder, size, spared):
+    with torch.device("meta"):
+        network = build_encoder(encoder, size=size)
+    free = undecayed(network)
+    names = {name.rsplit(".", 1)[-1] for name, p in network.named_parameters() if p in free}
+    assert names == spared
+    members = {"encoder": list(network.parameters())}
+    optimizer = build_optimizer(members, Optimizer(name="adamw", weight_decay=0.05), free)
+    decays = {p: group["weight_decay"] for group in optimizer.param_groups for p in group["params"]}
+    assert len(decays) == len(members["encoder"])
+    for p in members["encoder"]:
+        assert decays[p] == (0.0 if p in free or p.ndim <= 1 else 0.05)
 
 
 def test_value_momentum_of_sgd():

@@ -68,6 +68,18 @@ def test_value_binary_losses(x, smoothing):
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_value_two_hot_targets(x, smoothing):
+    method, mix = build(smoothing=smoothing, binary=True, two_hot=True), mixed(x)
+    targets = torch.zeros(len(x), CLASSES)
+    for row, (own, other) in enumerate(zip(Y, Y[INDEX], strict=True)):
+        targets[row, own] = targets[row, other] = 1
+    targets = (1 - smoothing) * targets + smoothing / CLASSES
+    torch.testing.assert_close(mixed_loss(method, mix, x), binary(method.logits(mix.x), targets))
+    with pytest.raises(ValueError, match="two_hot needs objective.binary"):
+        Objective(two_hot=True)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_value_mixed_loss_without_clean_branch(x, smoothing):
     method, mix = build(clean_head=True, smoothing=smoothing), mixed(x)
     expected = F.cross_entropy(method.logits(mix.x), mix.soft_labels(Y, CLASSES, smoothing))

@@ -18,6 +18,7 @@ from samix.nn.mixer import (
     attention_weights,
     linear_content,
     nonlinear_content,
+    rescale_lam,
     upsample_mask,
 )
 from samix.pairing import Pairing
@@ -253,6 +254,28 @@ def test_value_separate_key_is_a_projection_of_its_own():
     both = torch.cat([z_i, z_j], dim=1)
     torch.testing.assert_close(
         attention(z_i, z_j), attention_weights(attention.query(both), attention.key(both))
+    )
+
+
+def test_value_the_official_mixer_is_a_configuration():
+    mixer = MixerConfig(attention="mixing-two", sigmoid_last=True, rescale=0.25, init_std=0.5).build(4).eval()
+    z, pair = torch.randn(3, 4, 4, 4), pairing(3)
+    assert mixer.attention.key is not None and mixer.encoding.rescale == 0.25
+    content, attention = mixer.parts(z, pair)
+    low = (attention @ content.flatten(2).mT).mT.view_as(content)
+    torch.testing.assert_close(mixer(z, pair, (8, 8)), upsample_mask(low, (8, 8), "bilinear").sigmoid())
+
+
+def test_value_rescaled_lam():
+    fixed = torch.tensor([0.0, 0.5, 1.0])
+    for k in (0.25, 1.0):
+        torch.testing.assert_close(rescale_lam(fixed, k), fixed)
+    quarter = torch.tensor([0.25])
+    torch.testing.assert_close(rescale_lam(quarter, 0.25), torch.tensor([0.357]), atol=1e-3, rtol=0)
+    torch.testing.assert_close(rescale_lam(quarter, 1.0), torch.tensor([0.297]), atol=1e-3, rtol=0)
+    z = torch.randn(1, 4, 3, 3)
+    torch.testing.assert_close(
+        AdaptiveLam(1.0, rescale=0.25)(z, quarter), (1 + rescale_lam(quarter, 0.25)) * z
     )
 
 

@@ -67,6 +67,29 @@ def test_value_learned_rows_have_the_papers_settings(family):
         assert recipe.optimizer.mixer_min_lr == (0.05 if family == "cifar100-r18" else 1e-3)
 
 
+ALPHAS = {  # CIFAR-100, Tiny-ImageNet, ImageNet
+    "mixup": (1.0, 1.0, 0.2, 0.2),
+    "cutmix": (0.2, 1.0, 0.2, 1.0),
+    "manifoldmix": (2.0, 0.2, 0.2, 0.2),
+    "saliencymix": (0.2, 1.0, 0.2, 1.0),
+    "fmix": (0.2, 1.0, 0.2, 1.0),
+    "resizemix": (1.0, 1.0, 0.2, 1.0),
+    "puzzlemix": (1.0, 1.0, 1.0, 1.0),
+    "comixup": (2.0, 2.0, 2.0, 2.0),
+    "attentivemix": (2.0, 2.0, 2.0, 2.0),
+    "gridmix": (0.2, 0.2, 0.2, 0.2),
+    "smoothmix": (0.2, 0.2, 0.2, 0.2),
+    "samix": (2.0, 2.0, 2.0, 2.0),
+}
+
+
+@pytest.mark.parametrize("mixup", ALPHAS)
+def test_value_alpha_of_the_papers_tables(mixup):
+    families = ("cifar100-r18", "tiny-r18", "imagenet-r18", "imagenet-r50")
+    assert tuple(find_recipe(family, mixup)[1].mixup.alpha for family in families) == ALPHAS[mixup]
+    assert find_recipe("demo", mixup)[1].mixup.alpha == (2.0 if ALPHAS[mixup][0] == 2 else 1.0)
+
+
 def test_value_a_family_alone_takes_its_default():
     assert find_recipe("demo") == find_recipe("demo/samix")
 

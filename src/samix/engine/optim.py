@@ -1,6 +1,6 @@
 """One optimizer with groups: the encoder's and the Mixer's parameters, each with its own schedule."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from timm.optim import Lamb
 from torch import nn, optim
@@ -19,14 +19,19 @@ MOMENTA: dict[str, Callable[[Optimizer], float]] = {
 behind them that its loss rises above that of guessing."""
 
 
-def build_optimizer(parameters: dict[str, list[nn.Parameter]], config: Optimizer) -> optim.Optimizer:
-    """An optimizer whose groups remember which schedule they follow (`group['role']`)."""
+def build_optimizer(
+    parameters: dict[str, list[nn.Parameter]], config: Optimizer, spared: Collection[nn.Parameter] = ()
+) -> optim.Optimizer:
+    """An optimizer whose groups remember which schedule they follow (`group['role']`).
+
+    `spared` do not decay, see `undecayed`.
+    """
     groups = []
     for role, members in parameters.items():
         lr = config.mixer_lr if role == "mixer" else config.lr
         momentum = MOMENTA[role](config)
         extra = {"momentum": momentum} if config.name in ("sgd", "lars") else {}
-        for chosen, decay in split_decay(members, config):
+        for chosen, decay in split_decay(members, config, spared):
             groups.append({"params": chosen, "role": role, "lr": lr, "weight_decay": decay, **extra})
     if config.name == "sgd":
         return optim.SGD(groups, lr=config.lr)
@@ -35,13 +40,24 @@ def build_optimizer(parameters: dict[str, list[nn.Parameter]], config: Optimizer
     return (Lamb if config.name == "lamb" else optim.AdamW)(groups, lr=config.lr)
 
 
-def split_decay(members: list[nn.Parameter], config: Optimizer) -> list[tuple[list[nn.Parameter], float]]:
-    """Parameters with their weight decay: SGD decays all, the others spare biases, norms and scalars."""
+def split_decay(
+    members: list[nn.Parameter], config: Optimizer, spared: Collection[nn.Parameter]
+) -> list[tuple[list[nn.Parameter], float]]:
+    """Parameters with their weight decay: SGD decays all, the others no biases, norms, scalars, `spared`."""
     if config.name == "sgd":
         return [(members, config.weight_decay)]
-    decayed = [p for p in members if p.ndim > 1]
-    spared = [p for p in members if p.ndim <= 1]
-    return [(group, decay) for group, decay in ((decayed, config.weight_decay), (spared, 0.0)) if group]
+    chosen = {p for p in members if p.ndim > 1}.difference(spared)
+    decayed, free = [p for p in members if p in chosen], [p for p in members if p not in chosen]
+    return [(group, decay) for group, decay in ((decayed, config.weight_decay), (free, 0.0)) if group]
+
+
+def undecayed(model: nn.Module) -> set[nn.Parameter]:
+    """What networks of timm ask to spare: class tokens, position embeddings, tables of relative positions."""
+    found = set()
+    for module in model.modules():
+        asked = module.no_weight_decay() if hasattr(module, "no_weight_decay") else ()  # type: ignore[operator]
+        found |= {p for name, p in module.named_parameters() if name in asked}
+    return found
 
 
 def set_learning_rates(optimizer: optim.Optimizer, config: Optimizer, progress: float, epochs: int) -> None:

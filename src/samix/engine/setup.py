@@ -14,7 +14,7 @@ from samix.engine.checkpoint import write_text
 from samix.engine.config import Training, to_dict
 from samix.engine.half import avoid_forbidden_tiles
 from samix.engine.memory import keep_freed_memory
-from samix.engine.optim import build_optimizer
+from samix.engine.optim import build_optimizer, undecayed
 from samix.engine.resume import resume
 from samix.engine.tasks import Task
 from samix.methods.base import method_of
@@ -63,7 +63,7 @@ def prepare(fabric: Fabric, recipe: Training, folder: Path, task: Task, split: S
     layout = torch.channels_last if recipe.machine.channels_last else torch.contiguous_format
     model: Any = synchronised(fabric, task.build(split).to(memory_format=layout))
     ignore_memories(model)
-    wrapped, optimizer = fabric.setup(model, build_optimizer(model.parameter_groups(), recipe.optimizer))
+    wrapped, optimizer = fabric.setup(model, build_optimizer(model.parameter_groups(), recipe.optimizer, undecayed(model)))
     # Only now: the optimizer's state is loaded to where the weights are.
     start = resume(recipe, folder, split, model, optimizer, fabric.strategy.precision)
     if fabric.is_global_zero:

@@ -42,6 +42,8 @@ class Objective:
     """Label smoothing."""
     binary: bool = False
     """Soft-target binary cross-entropy (MBCE) instead of softmax cross-entropy (MCE)."""
+    two_hot: bool = False
+    """With `binary`: the target of a mixture is 1 for both classes (RSB) instead of lam and 1 - lam."""
 
     def __post_init__(self) -> None:
         if not self.clean_weight >= 0:  # NaN is not
@@ -50,6 +52,10 @@ class Objective:
             raise ValueError(f"objective.clean_fraction must lie in (0, 1], got {self.clean_fraction}.")
         if not 0 < self.clean_crop <= 1:
             raise ValueError(f"objective.clean_crop must lie in (0, 1], got {self.clean_crop}.")
+        if self.two_hot and not self.binary:
+            raise ValueError(
+                "objective.two_hot needs objective.binary: softmax cannot give 1 to two classes."
+            )
         if not 0 <= self.smoothing < 1:
             raise ValueError(f"objective.smoothing must lie in [0, 1), got {self.smoothing}.")
 
@@ -136,7 +142,10 @@ class Supervised(nn.Module):
         """Mixup cross-entropy, SAMix Eq. (3), or its binary form."""
         smoothing = self.objective.smoothing
         if self.objective.binary:
-            return soft_binary_cross_entropy(logits, mixed.soft_labels(y, self.classes, smoothing))
+            target = mixed.soft_labels(y, self.classes)
+            if self.objective.two_hot:
+                target = (target > 0).to(target)
+            return soft_binary_cross_entropy(logits, smooth(target, smoothing))
         if mixed.parents is not None:
             return cross_entropy(logits, mixed.soft_labels(y, self.classes, smoothing))
         return mixup_cross_entropy(logits, y, mixed.pairing, smoothing)

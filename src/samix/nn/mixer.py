@@ -11,6 +11,7 @@ image size and batch size, float32 attention in every precision instead of repai
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -35,17 +36,27 @@ class AdaptiveLam(nn.Module):
 
     extra_channels = 0
 
-    def __init__(self, gamma: float = 0.0) -> None:
+    def __init__(self, gamma: float = 0.0, rescale: float | None = None) -> None:
         super().__init__()
-        self.gamma = nn.Parameter(torch.tensor(float(gamma)))
+        self.gamma, self.rescale = nn.Parameter(torch.tensor(float(gamma))), rescale
 
     def forward(self, z: Maps, lam: Lam) -> Maps:
+        if self.rescale is not None:
+            lam = rescale_lam(lam, self.rescale)
         return (1 + self.gamma * as_image_weight(lam).to(z)) * z
 
     @torch.no_grad()
     def project(self) -> None:
         """Puts gamma back into [0, 1]; call after every optimiser step."""
         self.gamma.clamp_(0, 1)
+
+
+def rescale_lam(lam: Lam, k: float) -> Lam:
+    """f_k(lam) = (4/3 lam^3 - 2 lam^2 + (k + 1) lam) / (k + 1/3): nearer to 1/2, the more so the smaller k.
+
+    The official code's `lam_mul_k`; 0, 1/2 and 1 stay where they are.
+    """
+    return (4 / 3 * lam**3 - 2 * lam**2 + (k + 1) * lam) / (k + 1 / 3)
 
 
 class ConcatLam(nn.Module):
@@ -134,17 +145,25 @@ class Mixer(nn.Module):
     """lam encoding, attention and content, composed into a mask (SAMix Eq. (11))."""
 
     def __init__(
-        self, encoding: nn.Module, attention: nn.Module, content: nn.Module, *, upsample: str = "bilinear"
+        self,
+        encoding: nn.Module,
+        attention: nn.Module,
+        content: nn.Module,
+        *,
+        upsample: str = "bilinear",
+        sigmoid_last: bool = False,
     ) -> None:
         super().__init__()
         self.encoding, self.attention, self.content = encoding, attention, content
-        self.upsample = upsample
+        self.upsample, self.sigmoid_last = upsample, sigmoid_last
 
     def forward(self, z: Maps, pairing: Pairing, size: tuple[int, int]) -> Mask:
         """Masks [B, 1, *size] of each first image, from the maps z of the batch."""
         with torch.autocast(z.device.type, enabled=False):
             content, attention = self.parts(z.to(next(self.parameters()).dtype), pairing)
             low = (attention @ widened(content).flatten(2).transpose(1, 2)).transpose(1, 2).view_as(content)
+            if self.sigmoid_last:
+                return upsample_mask(low, size, self.upsample).sigmoid()
             return upsample_mask(low.sigmoid(), size, self.upsample)
 
     def parts(self, z: Maps, pairing: Pairing) -> MixerParts:
@@ -178,13 +197,18 @@ class MixerConfig:
     encoding: str = "adaptive"
     """How lam enters the features: adaptive (Eq. (9)), concat (AutoMix) or none."""
     attention: str = "mixing"
-    """mixing (Eq. (10)) or cross (AutoMix)."""
+    """mixing (Eq. (10)), mixing-two (the official code's: keys have a projection of their own) or cross
+    (AutoMix)."""
     content: str = "nonlinear"
     """nonlinear (C_NC of Eq. (11)) or linear (AutoMix)."""
     upsample: str = "bilinear"
     """bilinear (SAMix) or nearest (AutoMix)."""
+    sigmoid_last: bool = False
+    """Upsample before the sigmoid, as the official code does (the paper's Eq. (11): behind it)."""
     gamma: float = 1.0
     """Start of the learnable gamma of Eq. (9); the paper says 0, see docs/deviations.md."""
+    rescale: float | None = None
+    """k of the official code's rescaled lam in Eq. (9), nearer to 1/2 (CIFAR-100: 0.25); null: lam itself."""
     dropout: float = 0.0
     """Dropout inside the non-linear content."""
     reduction: int = 2
@@ -200,6 +224,8 @@ class MixerConfig:
             raise ValueError(f"unknown mixer.upsample {suggest(self.upsample, ('bilinear', 'nearest'))}")
         if not 0 <= self.gamma <= 1:
             raise ValueError(f"mixer.gamma must lie in [0, 1], got {self.gamma}.")
+        if self.rescale is not None and not self.rescale >= 0:
+            raise ValueError(f"mixer.rescale must not be negative, got {self.rescale}.")
         if not 0 <= self.dropout < 1:
             raise ValueError(f"mixer.dropout must lie in [0, 1), got {self.dropout}.")
         if self.reduction < 1:
@@ -213,15 +239,20 @@ class MixerConfig:
         inputs, inner = channels + encoding.extra_channels, max(channels // self.reduction, 1)
         attention = ATTENTIONS[self.attention](inputs, inner)
         content = CONTENTS[self.content](self, inputs, inner)
-        return init_mixer(Mixer(encoding, attention, content, upsample=self.upsample), self.init_std)
+        mixer = Mixer(encoding, attention, content, upsample=self.upsample, sigmoid_last=self.sigmoid_last)
+        return init_mixer(mixer, self.init_std)
 
 
 ENCODINGS: dict[str, Callable[[MixerConfig], Any]] = {
-    "adaptive": lambda config: AdaptiveLam(config.gamma),
+    "adaptive": lambda config: AdaptiveLam(config.gamma, config.rescale),
     "concat": lambda config: ConcatLam(),
     "none": lambda config: NoLam(),
 }
-ATTENTIONS: dict[str, Callable[[int, int], nn.Module]] = {"mixing": MixingAttention, "cross": CrossAttention}
+ATTENTIONS: dict[str, Callable[[int, int], nn.Module]] = {
+    "mixing": MixingAttention,
+    "mixing-two": partial(MixingAttention, separate_key=True),
+    "cross": CrossAttention,
+}
 CONTENTS: dict[str, Callable[[MixerConfig, int, int], nn.Module]] = {
     "nonlinear": lambda config, inputs, inner: nonlinear_content(inputs, inner, config.dropout),
     "linear": lambda config, inputs, inner: linear_content(inputs),

@@ -49,13 +49,7 @@ def safe_shortcut(conv: nn.Conv2d) -> nn.Conv2d:
     """
     if conv.in_channels >= 16:
         return conv
-    picking = PickingConv(
-        conv.in_channels,
-        conv.out_channels,
-        1,
-        conv.stride,
-        bias=False,  # type: ignore[arg-type]
-    )
+    picking = PickingConv(conv.in_channels, conv.out_channels, 1, conv.stride[0], bias=False)
     picking.weight = conv.weight
     return picking
 

@@ -1,6 +1,8 @@
 """Families of recipes: one base, one row per method, by `dataclasses.replace` and never by copy."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from samix.engine.config import POLICIES, Optimizer, Policy, Recipe
@@ -18,6 +20,8 @@ class Family(NamedTuple):
     """One sentence: data, network, length, what to expect."""
     rows: dict[str, Recipe]
     default: str = "samix"
+    alphas: Mapping[str, float] = MappingProxyType({})
+    """alpha of hand-made mixups that have no row, where the paper's differs from the mixup's own."""
 
 
 def row(base: Recipe, policy: Policy, *, learned: Optimizer | None = None, clean: float = 0.0) -> Recipe:
@@ -28,7 +32,11 @@ def row(base: Recipe, policy: Policy, *, learned: Optimizer | None = None, clean
 
 
 def as_published(policy: Learned) -> Learned:
-    """A learned policy with the paper's settings for runs of 100,000 steps; the defaults suit short ones."""
+    """A learned policy with the paper's settings for runs of 100,000 steps; the defaults suit short ones.
+
+    Two stay ours, because without them masks do not follow lam: gamma starts at 1, and SAMix draws one lam
+    per pair (docs/deviations.md; the paper's are mixup.mixer.gamma 0 and mixup.per_sample false).
+    """
     mixer = replace(policy.mixer, init_std=0.01)
     variance = 2.0 if policy.variance_weight else 0.0  # AutoMix rewards none
     slow = replace(policy, mixer=mixer, momentum=0.999, momentum_end=0.999999)
@@ -52,7 +60,8 @@ def speedy(samix: Recipe) -> Recipe:
 def find_recipe(families: dict[str, Family], name: str, mixup: str | None = None) -> tuple[str, Recipe]:
     """The row 'family/row', or a family's row for a mixup; returns its full name and its value.
 
-    A mixup that the family has no row for takes the family's plain row and the mixup's own defaults.
+    A mixup that the family has no row for takes the family's plain row, the mixup's own settings and the
+    family's alpha for it.
     """
     family_name, _, row_name = name.partition("/")
     if family_name not in families:
@@ -62,7 +71,8 @@ def find_recipe(families: dict[str, Family], name: str, mixup: str | None = None
     if row_name in family.rows:
         return f"{family_name}/{row_name}", family.rows[row_name]
     if row_name in POLICIES:
-        return f"{family_name}/{row_name}", replace(family.rows["plain"], mixup=POLICIES[row_name]())
+        own = {"alpha": family.alphas[row_name]} if row_name in family.alphas else {}
+        return f"{family_name}/{row_name}", replace(family.rows["plain"], mixup=POLICIES[row_name](**own))
     known = [*family.rows, *(policy for policy in POLICIES if policy not in family.rows)]
     what = "mixup" if mixup else f"row of {family_name}"
     raise ValueError(f"unknown {what} {suggest(row_name, known)}")

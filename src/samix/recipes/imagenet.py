@@ -43,8 +43,10 @@ def _family(encoder: str, cutmix_alpha: float, learned: Optimizer) -> dict[str, 
 IMAGENET_R18 = Family(
     "ImageNet-1k folder, ResNet-18, 100 epochs; the paper's table; several GPUs.",
     _family("resnet18", 0.2, LEARNED),
+    alphas=dict.fromkeys(("manifoldmix", "saliencymix", "fmix", "resizemix", "gridmix", "smoothmix"), 0.2),
 )
 IMAGENET_R50 = Family(
     "ImageNet-1k folder, ResNet-50, 100 epochs; the paper's table; several GPUs.",
     _family("resnet50", 1.0, replace(LEARNED, mixer_momentum=0.0)),
+    alphas={"manifoldmix": 0.2, "gridmix": 0.2, "smoothmix": 0.2},
 )

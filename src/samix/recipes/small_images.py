@@ -44,6 +44,7 @@ CIFAR100_R18 = Family(
         "automix": row(CIFAR, AUTOMIX, learned=CIFAR_LEARNED, clean=1.0),
         "samix": row(CIFAR, SAMIX, learned=CIFAR_LEARNED, clean=1.0),
     },
+    alphas={"saliencymix": 0.2, "fmix": 0.2, "gridmix": 0.2, "smoothmix": 0.2},
 )
 TINY_R18 = Family(
     "Tiny-ImageNet at 64 px, ResNet-18 with CIFAR stem, 400 epochs; the paper's table; GPU.",
@@ -54,4 +55,5 @@ TINY_R18 = Family(
         "automix": row(TINY, AUTOMIX, learned=TINY_LEARNED, clean=1.0),
         "samix": row(TINY, SAMIX, learned=TINY_LEARNED, clean=1.0),
     },
+    alphas={"manifoldmix": 0.2, "gridmix": 0.2, "smoothmix": 0.2},
 )
