@@ -82,6 +82,30 @@ def test_value_digits_do_not_test_on_training_pictures():
 
 
 @pytest.mark.parametrize(
+    ("name", "fields", "train", "test"),
+    [
+        ("synthetic", {"size": 16}, 10_000, 2_000),
+        ("synthetic", {"size": 16, "train_pictures": 25, "test_pictures": 13}, 25, 13),
+        ("digits", {}, 1347, 450),
+        ("digits", {"train_pictures": 33, "test_pictures": 17}, 33, 17),
+        ("folder", {}, 4, 2),
+        ("folder", {"train_pictures": 3}, 3, 2),
+        ("pictures", {}, 6, 6),
+        ("pictures", {"train_pictures": 5, "test_pictures": 2}, 5, 2),
+        ("tiny-imagenet", {}, 2, 3),
+        ("tiny-imagenet", {"test_pictures": 2}, 2, 2),
+    ],
+)
+def test_value_labels_count_the_pictures_in_use(request, name, fields, train, test):
+    fixtures = {"folder": "folder", "pictures": "folder", "tiny-imagenet": "tiny_imagenet"}
+    root = request.getfixturevalue(fixtures[name]) if name in fixtures else None
+    place = root.parent if name == "tiny-imagenet" else root
+    split = load_data(Data(name=name, root=None if place is None else str(place), **fields))
+    assert len(split.train.labels) == len(split.train.pictures) == train
+    assert len(split.test.labels) == len(split.test.pictures) == test
+
+
+@pytest.mark.parametrize(
     ("fields", "words"),
     [
         ({"name": "cifar-10"}, r"unknown dataset 'cifar-10'. Did you mean 'cifar10'\?"),

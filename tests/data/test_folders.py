@@ -1,8 +1,5 @@
 """Folders of pictures: what is read, and what is refused by name."""
 
-from collections.abc import Callable
-from pathlib import Path
-
 import numpy as np
 import pytest
 import torch
@@ -10,32 +7,7 @@ from PIL import Image
 
 from samix.data import folders
 from samix.data.datasets import Data, load_data
-from samix.data.folders import LazyPictures, read_folder, read_picture, read_tiny_imagenet
-
-Writer = Callable[..., Path]
-
-
-@pytest.fixture
-def write(tmp_path) -> Writer:
-    """Writes a flat picture to a path below the test's folder."""
-
-    def write(path: str, value: int = 100, mode: str = "RGB", size: tuple[int, int] = (10, 10)) -> Path:
-        target = tmp_path / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        Image.fromarray(np.full((*size, 3), value, dtype=np.uint8)).convert(mode).save(target)
-        return target
-
-    return write
-
-
-@pytest.fixture
-def folder(write, tmp_path) -> Path:
-    """Two classes, two training pictures and one test picture each."""
-    for label, name in enumerate(("cat", "dog")):
-        for number in range(2):
-            write(f"train/{name}/{number}.png", 100 * label + 10 * number)
-        write(f"val/{name}/x.png", 100 * label + 50)
-    return tmp_path
+from samix.data.folders import LazyPictures, read_folder, read_picture
 
 
 def test_value_pictures_labels_and_names(folder):
@@ -55,25 +27,67 @@ def test_value_test_stands_for_val_and_other_files_are_left_alone(folder):
     assert len(parts["train"][0]) == 4 and len(parts["val"][0]) == 2
 
 
+HIDDEN = ("cat/.ipynb_checkpoints/0-checkpoint.png", "cat/._0.png", "dog/deep/.trash/deeper/x.png")
+
+
+def test_value_hidden_entries_and_folders_with_a_pictures_name_are_no_pictures(folder, write):
+    for path in HIDDEN:
+        write(f"train/{path}")
+    (folder / "train" / "cat" / "d.png").mkdir()
+    write("train/cat/d.png/inside.png", 33)
+    train = load_data(Data(name="folder", root=str(folder))).train
+    assert train.labels.tolist() == [0, 0, 0, 1, 1]
+    assert train.pictures[:, 0, 0, 0].tolist() == [0, 10, 33, 100, 110]
+    assert len(load_data(Data(name="pictures", root=str(folder))).train.labels) == 7
+
+
+def test_value_a_hidden_folder_above_the_root_hides_nothing(folder):
+    hidden = folder / ".cache"
+    hidden.mkdir()
+    (folder / "train").rename(hidden / "train")
+    (folder / "val").rename(hidden / "val")
+    assert len(load_data(Data(name="folder", root=str(hidden))).train.labels) == 4
+
+
+@pytest.mark.parametrize("ending", [".jfif", ".jpe", ".JFIF"])
+def test_value_rare_endings_of_jpeg_are_read(folder, write, ending):
+    write("train/cat/a.jpg", 77).rename(folder / "train" / "cat" / f"a{ending}")
+    train = load_data(Data(name="folder", root=str(folder))).train
+    assert train.labels.tolist() == [0, 0, 0, 1, 1] and int(train.pictures[2, 0, 0, 0]) == 77
+
+
+def test_error_a_link_to_nowhere_is_named(folder):
+    (folder / "train" / "cat" / "gone.png").symlink_to(folder / "nowhere.png")
+    with pytest.raises(ValueError, match="cannot read the picture .*gone.png"):
+        load_data(Data(name="folder", root=str(folder)))
+
+
+def test_error_a_picture_of_fractions_is_named(folder):
+    Image.fromarray(np.full((10, 10), 0.5, dtype=np.float32)).save(folder / "train" / "cat" / "f.tiff")
+    with pytest.raises(ValueError, match=r"cannot read the picture .*f\.tiff: its values are fractions"):
+        load_data(Data(name="folder", root=str(folder)))
+
+
 def test_value_greyscale_and_alpha_become_three_channels(folder, write):
     write("train/cat/grey.png", 7, "L")
     write("train/cat/alpha.png", 8, "RGBA")
     write("train/cat/JPEG.JPG", 200, "L")
-    pictures, labels, _ = read_folder(folder)["train"]
+    pictures, labels, _ = load_data(Data(name="folder", root=str(folder))).train
     assert pictures.shape == (7, 3, 10, 10)
     assert sorted(set(pictures[labels == 0][:, :, 0, 0].flatten().tolist())) == [0, 7, 8, 10, 200]
 
 
 def test_value_pictures_of_several_sizes_stay_a_list(folder, write):
     write("train/cat/large.png", 5, size=(12, 20))
-    pictures, _, _ = read_folder(folder)["train"]
+    pictures = load_data(Data(name="folder", root=str(folder))).train.pictures
     assert sorted({tuple(p.shape) for p in pictures}) == [(3, 10, 10), (3, 12, 20)]
 
 
 def test_value_large_folders_are_decoded_when_asked(folder, monkeypatch):
-    kept = read_folder(folder)["train"][0]
+    data = Data(name="folder", root=str(folder))
+    kept = load_data(data).train.pictures
     monkeypatch.setattr(folders, "SMALL", 100)
-    lazy = read_folder(folder)["train"][0]
+    lazy = load_data(data).train.pictures
     assert isinstance(lazy, LazyPictures) and len(lazy) == 4
     assert all(torch.equal(lazy[i], kept[i]) for i in range(4))
 
@@ -85,6 +99,25 @@ def test_value_a_subset_of_a_large_folder_stays_undecoded(folder, monkeypatch):
     assert split.train.pictures[0].shape == (3, 10, 10)
 
 
+def test_value_a_folder_of_tiny_imagenets_size_is_kept_in_memory(write, monkeypatch):
+    monkeypatch.setattr(folders, "gather", lambda read, count: torch.empty(count, 0))
+    picture = write("one.png", size=(64, 64))
+    assert len(LazyPictures([picture] * 100_000).decoded()) == 100_000
+    assert isinstance(LazyPictures([picture] * 100_000).decoded(), torch.Tensor)
+    assert isinstance(LazyPictures([picture] * 200_000).decoded(), LazyPictures)
+
+
+def test_value_only_wanted_pictures_are_decoded(folder):
+    data = Data(name="folder", root=str(folder), train_pictures=2)
+    before = load_data(data).train
+    wanted = before.pictures[:, 0, 0, 0].tolist()
+    for name, values in {"cat": (0, 10), "dog": (100, 110)}.items():
+        for number, value in enumerate(values):
+            if value not in wanted:
+                (folder / "train" / name / f"{number}.png").write_bytes(b"no picture")
+    assert torch.equal(load_data(data).train.pictures, before.pictures)
+
+
 @pytest.mark.parametrize("content", [b"", b"this is no picture", None], ids=["empty", "text", "cut off"])
 def test_error_corrupt_picture_is_named(folder, content):
     bad = folder / "train" / "dog" / "bad.jpg"
@@ -94,7 +127,7 @@ def test_error_corrupt_picture_is_named(folder, content):
         content = bad.read_bytes()[:900]
     bad.write_bytes(content)
     with pytest.raises(ValueError, match="cannot read the picture .*bad.jpg"):
-        read_folder(folder)
+        load_data(Data(name="folder", root=str(folder)))
     with pytest.raises(ValueError, match="cannot read the picture .*bad.jpg"):
         read_picture(bad)
 
@@ -102,7 +135,7 @@ def test_error_corrupt_picture_is_named(folder, content):
 def test_error_a_picture_that_would_fill_the_memory_is_named(folder, monkeypatch):
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 20)
     with pytest.raises(ValueError, match="cannot read the picture .*exceeds limit"):
-        read_folder(folder)
+        load_data(Data(name="folder", root=str(folder)))
 
 
 @pytest.mark.parametrize("part", ["train", "val"])
@@ -141,19 +174,3 @@ def test_error_test_classes_that_training_lacks(folder, write):
     write("val/zebra/x.png")
     with pytest.raises(ValueError, match="val has classes that .*train lacks: zebra"):
         read_folder(folder)
-
-
-def test_value_tiny_imagenet_layout(write, tmp_path):
-    root = tmp_path / "tiny-imagenet-200"
-    for label, name in enumerate(("n01", "n02")):
-        write(f"tiny-imagenet-200/train/{name}/images/{name}_0.JPEG", 100 * label, size=(64, 64))
-    for number, label in enumerate((1, 0, 1)):
-        write(f"tiny-imagenet-200/val/images/val_{number}.JPEG", 100 * label, size=(64, 64))
-    lines = [f"val_{number}.JPEG\tn0{label + 1}\t0\t0\t63\t63" for number, label in enumerate((1, 0, 1))]
-    (root / "val" / "val_annotations.txt").write_text("\n".join(lines) + "\n")
-    parts = read_tiny_imagenet(root)
-    pictures, labels, names = parts["val"]
-    assert labels.tolist() == [1, 0, 1] and names == ("n01", "n02")
-    assert pictures[:, 0, 0, 0].tolist() == [100, 0, 100]
-    split = load_data(Data(name="tiny-imagenet", root=str(tmp_path), size=64))
-    assert split.train.pictures.shape == (2, 3, 64, 64) and split.train.labels.tolist() == [0, 1]

@@ -64,6 +64,31 @@ def test_value_decode_keeps_the_shades_of_16_bits():
     assert torch.equal(decode(encoded(deep, "PNG")), torch.from_numpy(grey).expand(3, 16, 16))
 
 
+@pytest.mark.parametrize("factor", [1, 257], ids=["8 bits", "16 bits"])
+def test_value_decode_keeps_the_shades_of_whole_numbers(factor):
+    grey = np.tile(np.arange(0, 256, 16, dtype=np.uint8), (16, 1))
+    wide = grey.astype(np.int32) * factor
+    with Image.open(io.BytesIO(encoded(wide, "TIFF"))) as image:
+        assert image.mode == "I"
+    assert torch.equal(decode(encoded(wide, "TIFF")), torch.from_numpy(grey).expand(3, 16, 16))
+
+
+def test_value_decode_keeps_dark_16_bits_dark():
+    dark = np.full((16, 16), 255, dtype=np.uint16)
+    assert int(decode(encoded(dark, "TIFF")).max()) == 0
+
+
+@pytest.mark.parametrize("value", [-1, 65536])
+def test_error_whole_numbers_of_more_than_16_bits(value):
+    with pytest.raises(ValueError, match=f"its values, {value} to {value}, exceed 16 bits"):
+        decode(encoded(np.full((16, 16), value, dtype=np.int32), "TIFF"))
+
+
+def test_error_fractions():
+    with pytest.raises(ValueError, match="its values are fractions of unknown range"):
+        decode(encoded(np.full((16, 16), 0.5, dtype=np.float32), "TIFF"))
+
+
 def test_error_a_broken_pack_is_named(write_pack, tmp_path):
     path = write_pack("some.npz")
     content = path.read_bytes()
@@ -112,6 +137,12 @@ def test_value_named_datasets_read_their_packs(write_pack, tmp_path, name, pack,
     assert split.test.classes == ("cat", "dog", "car")
 
 
+def test_value_the_official_tiny_imagenet_goes_before_a_pack_of_a_part(write_pack, tiny_imagenet):
+    write_pack("tiny_imagenet.npz", size=64)
+    split = load_data(Data(name="tiny-imagenet", root=str(tiny_imagenet.parent), size=64))
+    assert split.train.classes == ("n01", "n02") and len(split.train.labels) == 2
+
+
 def test_value_a_pack_may_stand_where_a_folder_does(write_pack):
     root = str(write_pack("mine.npz"))
     split = load_data(Data(name="folder", root=root))
@@ -139,13 +170,20 @@ def test_value_root_then_variable_then_data_folder(tmp_path, monkeypatch):
         (tmp_path / place / "x.npz").touch()
     monkeypatch.chdir(tmp_path / "here")
     monkeypatch.setenv("SAMIX_DATA", str(tmp_path / "variable"))
-    assert find_root(str(tmp_path / "given"), "x", ("x.npz",)) == tmp_path / "given"
-    assert find_root(None, "x", ("x.npz",)) == tmp_path / "variable"
+    assert find_root(str(tmp_path / "given"), "x", ("x.npz",), "x.zip") == tmp_path / "given"
+    assert find_root(None, "x", ("x.npz",), "x.zip") == tmp_path / "variable"
     (tmp_path / "variable" / "x.npz").unlink()
-    assert find_root(None, "x", ("x.npz",)).absolute() == tmp_path / "here" / "data"
+    assert find_root(None, "x", ("x.npz",), "x.zip").absolute() == tmp_path / "here" / "data"
 
 
-@pytest.mark.parametrize("name", ["cifar10", "cifar100", "tiny-imagenet"])
+SOURCES = {
+    "cifar10": "Get cifar-10-python.tar.gz from www.cs.toronto.edu/~kriz/cifar.html and unpack it there",
+    "cifar100": "Get cifar-100-python.tar.gz from www.cs.toronto.edu/~kriz/cifar.html and unpack it there",
+    "tiny-imagenet": "Get tiny-imagenet-200.zip from cs231n.stanford.edu and unpack it there",
+}
+
+
+@pytest.mark.parametrize("name", SOURCES)
 def test_error_missing_dataset_says_what_was_looked_for_and_where(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SAMIX_DATA", str(tmp_path / "elsewhere"))
@@ -154,6 +192,7 @@ def test_error_missing_dataset_says_what_was_looked_for_and_where(name, tmp_path
     text = str(caught.value)
     for part in (name, ".npz", str(tmp_path / "elsewhere"), str(tmp_path / "data"), "--data.root"):
         assert part in text
+    assert SOURCES[name] in text
 
 
 def test_value_the_shared_cifar10_pack():

@@ -1,9 +1,10 @@
 """Datasets: the embedded ones, packs, torchvision's and any folder, all as an `ImageSet`.
 
-Small sets are decoded once and kept in memory as uint8; large folders are decoded when asked.
+Small sets are decoded once and kept in memory as uint8; large folders are decoded when asked. The number
+of pictures that a run uses is `len(split.train.labels)` and `len(split.test.labels)`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,7 +12,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from samix.data.folders import LazyPictures, read_folder, read_pictures, read_tiny_imagenet
+from samix.data import tiny_imagenet
+from samix.data.cifar import FOLDERS, cifar_source, read_cifar
+from samix.data.folders import LazyPictures, read_folder, read_pictures
 from samix.data.packs import Packed, all_of, find_root, read_pack
 from samix.data.synthetic import SHAPES, draw_pictures
 from samix.errors import suggest
@@ -25,10 +28,14 @@ CIFAR_STATS = Stats((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010))
 IMAGENET_STATS = Stats((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 
 
-class ImageSet(NamedTuple):
-    """Pictures as uint8 [3, H, W], one tensor [N, 3, H, W] where all sizes agree."""
+Pictures = Tensor | list[Tensor] | Packed | LazyPictures
+"""uint8 [3, H, W] each, one tensor [N, 3, H, W] where all sizes agree; or not decoded yet."""
 
-    pictures: Sequence[Tensor] | Tensor
+
+class ImageSet(NamedTuple):
+    """Pictures with their labels and the names of the classes."""
+
+    pictures: Pictures
     labels: Labels
     classes: tuple[str, ...]
 
@@ -108,8 +115,8 @@ def load_data(data: Data) -> Split:
 
 
 def decoded(images: ImageSet) -> ImageSet:
-    """The same with the pictures of a pack decoded, now that it is known which are wanted."""
-    if isinstance(images.pictures, Packed):
+    """The same with the pictures of a pack or a folder decoded, now that it is known which are wanted."""
+    if isinstance(images.pictures, Packed | LazyPictures):
         return images._replace(pictures=images.pictures.decoded())
     return images
 
@@ -135,14 +142,12 @@ def balanced_subset(images: ImageSet, count: int | None, seed: int, which: str) 
     return ImageSet(pick(images.pictures, chosen), images.labels[chosen], images.classes)
 
 
-def pick(pictures: Sequence[Tensor] | Tensor, chosen: Tensor) -> Sequence[Tensor] | Tensor:
+def pick(pictures: Pictures, chosen: Tensor) -> Pictures:
     """Some of the pictures; those that are not decoded yet stay so."""
     if isinstance(pictures, Tensor):
         return pictures[chosen]
-    if isinstance(pictures, Packed):
+    if isinstance(pictures, Packed | LazyPictures):
         return pictures.pick(chosen)
-    if isinstance(pictures, LazyPictures):
-        return LazyPictures([pictures.paths[i] for i in chosen.tolist()])
     return [pictures[i] for i in chosen.tolist()]
 
 
@@ -196,34 +201,20 @@ def _digits(data: Data) -> Split:
 def _cifar(classes: int) -> Callable[[Data], Split]:
     def load(data: Data) -> Split:
         name = f"cifar{classes}"
-        root = find_root(
-            data.root, name, (f"{name}.npz", f"cifar-{classes}-{'batches-py' if classes == 10 else 'python'}")
-        )
-        if (root / f"{name}.npz").is_file():
-            parts = _labelled_pack(root / f"{name}.npz")
-        else:
-            from torchvision import datasets
-
-            reader = {10: datasets.CIFAR10, 100: datasets.CIFAR100}[classes]
-            sets = {"train": reader(str(root), train=True), "val": reader(str(root), train=False)}
-            parts = {
-                part: (
-                    torch.from_numpy(s.data).permute(0, 3, 1, 2),
-                    torch.tensor(s.targets),
-                    tuple(s.classes),
-                )
-                for part, s in sets.items()
-            }
-        return _split(parts, CIFAR_STATS)
+        root = find_root(data.root, name, (f"{name}.npz", FOLDERS[classes]), cifar_source(classes))
+        pack = root / f"{name}.npz"
+        return _split(_labelled_pack(pack) if pack.is_file() else read_cifar(root, classes), CIFAR_STATS)
 
     return load
 
 
 def _tiny_imagenet(data: Data) -> Split:
-    root = find_root(data.root, "tiny-imagenet", ("tiny_imagenet.npz", "tiny-imagenet-200"))
-    if (root / "tiny_imagenet.npz").is_file():
-        return _split(_labelled_pack(root / "tiny_imagenet.npz"), IMAGENET_STATS)
-    return _split(read_tiny_imagenet(root / "tiny-imagenet-200"), IMAGENET_STATS)
+    entries = (tiny_imagenet.FOLDER, "tiny_imagenet.npz")
+    root = find_root(data.root, "tiny-imagenet", entries, tiny_imagenet.SOURCE)
+    folder, pack = (root / entry for entry in entries)
+    # The folder first: a pack may hold only a part of the pictures.
+    parts = tiny_imagenet.read_tiny_imagenet(folder) if folder.exists() else _labelled_pack(pack)
+    return _split(parts, IMAGENET_STATS)
 
 
 def _folder(data: Data) -> Split:

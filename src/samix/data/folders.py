@@ -1,24 +1,23 @@
-"""Folders of pictures: root/{train,val}/<class>/<picture>, any without labels, Tiny-ImageNet's layout."""
+"""Folders of pictures: root/{train,val}/<class>/<picture>, or any without labels."""
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import torch
 from PIL import Image
 from torch import Tensor
 
-from samix.data.packs import UNREADABLE, decode, reason, stacked
+from samix.data.memory import gather, probes
+from samix.data.packs import UNREADABLE, decode, reason
 
-ENDINGS = {".jpg", ".jpeg", ".png", ".bmp", ".webp", ".ppm", ".tif", ".tiff", ".gif"}
-SMALL = 512 * 2**20
-"""Folders whose decoded pictures fit into so many bytes are kept in memory."""
-
-FolderPart = tuple[Sequence[Tensor] | Tensor, Tensor, tuple[str, ...]]
+ENDINGS = {".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".bmp", ".webp", ".ppm", ".tif", ".tiff", ".gif"}
+SMALL = 2 * 2**30
+"""Pictures that fit decoded into so many bytes are kept in memory; Tiny-ImageNet takes 1.2 GB."""
 
 
-class LazyPictures(Sequence[Tensor]):
-    """Decodes a picture each time it is asked for; for sets that do not fit into memory."""
+# Not Sequence[Tensor]: the type checker of the tests would decode a picture wherever the set is passed on.
+class LazyPictures(Sequence):
+    """Decodes a picture each time it is asked for."""
 
     def __init__(self, paths: list[Path]) -> None:
         self.paths = paths
@@ -28,6 +27,21 @@ class LazyPictures(Sequence[Tensor]):
 
     def __getitem__(self, index: int) -> Tensor:  # type: ignore[override]
         return read_picture(self.paths[index])
+
+    def pick(self, chosen: Tensor) -> "LazyPictures":
+        """Some of them."""
+        return LazyPictures([self.paths[i] for i in chosen.tolist()])
+
+    def decoded(self) -> "Tensor | list[Tensor] | LazyPictures":
+        """In memory where they fit into `SMALL` bytes, judged by a few; else as they are."""
+        probe = [read_size(self.paths[i]) for i in probes(len(self), 16)]
+        if len(self) * 3 * sum(w * h for w, h in probe) / len(probe) > SMALL:
+            return self
+        return gather(self.__getitem__, len(self))
+
+
+FolderPart = tuple[LazyPictures, Tensor, tuple[str, ...]]
+"""Pictures, labels [N], class names."""
 
 
 def read_picture(path: Path) -> Tensor:
@@ -58,14 +72,22 @@ def read_folder(root: str | Path) -> dict[str, FolderPart]:
     return {"train": read_classes(root / "train", names), "val": read_classes(test, names)}
 
 
-def read_pictures(root: Path) -> Sequence[Tensor] | Tensor:
+def read_pictures(root: Path) -> LazyPictures:
     """All pictures anywhere below a folder."""
     if not root.is_dir():
         raise FileNotFoundError(f"data.root {root} is not a folder. It should hold pictures.")
-    paths = sorted(path for path in root.rglob("*") if path.suffix.lower() in ENDINGS)
+    paths = find_pictures(root)
     if not paths:
         raise ValueError(f"{root} has no picture in it or below ({', '.join(sorted(ENDINGS))}).")
-    return in_memory_if_small(paths)
+    return LazyPictures(paths)
+
+
+def find_pictures(root: Path) -> list[Path]:
+    """The picture files below a folder, sorted; hidden ones, which tools leave behind, are none."""
+    named = (path for path in root.rglob("*") if path.suffix.lower() in ENDINGS)
+    visible = (path for path in named if not any(p.startswith(".") for p in path.relative_to(root).parts))
+    # A link to nowhere is no folder either: it stays, to be refused by name instead of missed.
+    return sorted(path for path in visible if not path.is_dir())
 
 
 def class_names(folder: Path) -> tuple[str, ...]:
@@ -82,21 +104,12 @@ def read_classes(folder: Path, names: tuple[str, ...]) -> FolderPart:
     paths: list[Path] = []
     labels: list[int] = []
     for label, name in enumerate(names):
-        found = sorted(p for p in (folder / name).rglob("*") if p.suffix.lower() in ENDINGS)
+        found = find_pictures(folder / name)
         if not found:
             raise ValueError(f"class folder {folder / name} has no picture ({', '.join(sorted(ENDINGS))}).")
         paths += found
         labels += [label] * len(found)
-    return in_memory_if_small(paths), torch.tensor(labels), names
-
-
-def in_memory_if_small(paths: list[Path]) -> Sequence[Tensor] | Tensor:
-    """Decoded pictures where they fit into `SMALL` bytes, judged by the first few; else lazy ones."""
-    probe = [read_size(path) for path in paths[:: max(len(paths) // 16, 1)]]
-    if len(paths) * 3 * sum(w * h for w, h in probe) / len(probe) > SMALL:
-        return LazyPictures(paths)
-    with ThreadPoolExecutor() as pool:
-        return stacked(list(pool.map(read_picture, paths)))
+    return LazyPictures(paths), torch.tensor(labels), names
 
 
 def read_size(path: Path) -> tuple[int, int]:
@@ -106,15 +119,3 @@ def read_size(path: Path) -> tuple[int, int]:
             return image.size
     except UNREADABLE as error:
         raise ValueError(f"cannot read the picture {path}: {reason(error)}. Repair or remove it.") from error
-
-
-def read_tiny_imagenet(root: Path) -> dict[str, FolderPart]:
-    """The official Tiny-ImageNet layout: val pictures in one folder, labels in val_annotations.txt."""
-    names = class_names(root / "train")
-    table = [line.split("\t") for line in (root / "val" / "val_annotations.txt").read_text().splitlines()]
-    paths = [root / "val" / "images" / row[0] for row in table]
-    labels = torch.tensor([names.index(row[1]) for row in table])
-    return {
-        "train": read_classes(root / "train", names),
-        "val": (in_memory_if_small(paths), labels, names),
-    }

@@ -7,7 +7,6 @@ For each split S (train, val, or one of them): `S_bytes` (all files end to end),
 import io
 import os
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from zipfile import BadZipFile
 
@@ -15,6 +14,8 @@ import numpy as np
 import torch
 from PIL import Image, UnidentifiedImageError
 from torch import Tensor
+
+from samix.data.memory import gather
 
 UNREADABLE = (UnidentifiedImageError, Image.DecompressionBombError, OSError, SyntaxError, ValueError)
 """What Pillow raises for pictures that it cannot, or should not, read."""
@@ -53,16 +54,15 @@ class Packed(Sequence[Tensor]):
 
     def decoded(self) -> Tensor | list[Tensor]:
         """uint8 [N, 3, H, W], or a list of [3, H, W] where sizes differ."""
-        with ThreadPoolExecutor() as pool:
-            return stacked(list(pool.map(self.__getitem__, range(len(self)), chunksize=256)))
+        return gather(self.__getitem__, len(self))
 
 
 Part = tuple[Packed, Tensor, tuple[str, ...]]
 """Pictures, labels [N], class names."""
 
 
-def find_root(root: str | None, name: str, entries: tuple[str, ...]) -> Path:
-    """The first of the given root, $SAMIX_DATA and ./data that holds one of `entries`."""
+def find_root(root: str | None, name: str, entries: tuple[str, ...], source: str) -> Path:
+    """The first of the given root, $SAMIX_DATA and ./data with one of `entries`; `source`: what to get."""
     places = [Path(root)] if root else [Path(p) for p in (os.environ.get("SAMIX_DATA"), "data") if p]
     for place in places:
         if any((place / entry).exists() for entry in entries):
@@ -70,17 +70,27 @@ def find_root(root: str | None, name: str, entries: tuple[str, ...]) -> Path:
     raise FileNotFoundError(
         f"dataset '{name}' not found: looked for {' or '.join(entries)} in "
         f"{', '.join(str(place.absolute()) for place in places)}. "
-        "Put it there, or say where it is with --data.root or the variable SAMIX_DATA."
+        f"Get {source} and unpack it there, or say where it is with --data.root or the variable SAMIX_DATA."
     )
 
 
 def decode(data: bytes) -> Tensor:
     """One encoded picture as uint8 [3, H, W]; greyscale and alpha are converted."""
     with Image.open(io.BytesIO(data)) as image:
-        if image.mode.startswith("I"):  # 16 bits of grey, which `convert` would clip
-            grey = (np.asarray(image) // 257).clip(0, 255).astype(np.uint8)
+        if image.mode == "F":
+            raise ValueError("its values are fractions of unknown range; save it with 8 or 16 bits")
+        if image.mode.startswith("I"):  # `convert` would clip what exceeds 8 bits
+            grey = to_8_bits(np.asarray(image), deep=image.mode != "I")
             return torch.from_numpy(grey).expand(3, -1, -1).contiguous()
         return torch.from_numpy(np.array(image.convert("RGB"))).permute(2, 0, 1).contiguous()
+
+
+def to_8_bits(grey: np.ndarray, *, deep: bool) -> np.ndarray:
+    """Whole numbers as uint8: of 16 bits where `deep`, else of 8 or 16 bits as their maximum tells."""
+    low, high = int(grey.min()), int(grey.max())
+    if low < 0 or high > 65535:
+        raise ValueError(f"its values, {low} to {high}, exceed 16 bits; save it with 8 or 16 bits")
+    return (grey // 257 if deep or high > 255 else grey).astype(np.uint8)
 
 
 def read_pack(path: Path) -> dict[str, Part]:

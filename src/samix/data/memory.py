@@ -1,0 +1,42 @@
+"""Pictures read into memory by a pool of threads, once and without a second copy."""
+
+from collections.abc import Callable
+from concurrent.futures import Executor, ThreadPoolExecutor
+
+import torch
+from torch import Tensor
+
+CHUNK = 16
+"""Pictures that a thread reads at a time: enough to make up for handing them out."""
+
+
+def probes(count: int, wanted: int) -> range:
+    """Positions of about `wanted` of `count` pictures, spread evenly, to stand for all."""
+    return range(0, count, max(count // wanted, 1))
+
+
+def gather(read: Callable[[int], Tensor], count: int) -> Tensor | list[Tensor]:
+    """Pictures uint8 [3, H, W] as one tensor [N, 3, H, W] where all sizes agree, else as a list."""
+    shapes = {read(position).shape for position in probes(count, 4)}
+    with ThreadPoolExecutor() as pool:
+        if len(shapes) != 1:
+            return list(pool.map(read, range(count)))
+        return _fill(torch.empty(count, *shapes.pop(), dtype=torch.uint8), read, pool)
+
+
+def _fill(whole: Tensor, read: Callable[[int], Tensor], pool: Executor) -> Tensor | list[Tensor]:
+    # Each picture goes to its place as soon as it is read: a list to be stacked would hold all twice.
+    def place(start: int) -> dict[int, Tensor]:
+        others = {}
+        for position in range(start, min(start + CHUNK, len(whole))):
+            picture = read(position)
+            if picture.shape == whole.shape[1:]:
+                whole[position] = picture
+            else:
+                others[position] = picture
+        return others
+
+    others: dict[int, Tensor] = {}
+    for found in pool.map(place, range(0, len(whole), CHUNK)):
+        others |= found
+    return [others.get(i, picture) for i, picture in enumerate(whole)] if others else whole
