@@ -34,6 +34,13 @@ def test_value_encoder_of_a_run_loads_into_our_encoder(finished):
         assert torch.equal(value, saved[f"method.encoder.network.{name}"])
 
 
+def test_value_config_json_says_what_the_headers_say(finished, tiny, tmp_path, read_json):
+    assert read_json(finished / "config.json") == describe(finished / "mixer.safetensors")
+    recipe = tiny("cutmix")
+    export_weights(tmp_path, recipe, build_model(recipe, 3), ("a", "b", "c"))
+    assert read_json(tmp_path / "config.json") == describe(tmp_path / "encoder.safetensors")
+
+
 def test_value_encoder_loads_into_a_plain_timm_model(tiny, tmp_path):
     recipe = tiny("cutmix", encoder=Network(name="resnet18"))
     model = build_model(recipe, 3).eval()

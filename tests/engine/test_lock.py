@@ -1,6 +1,7 @@
 """One process per run folder."""
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -16,6 +17,19 @@ fcntl.flock(handle, fcntl.LOCK_EX)
 handle.write(str(os.getpid())); handle.flush()
 print("held", flush=True)
 sys.stdin.read()
+"""
+
+FORK = """
+import os, sys
+from pathlib import Path
+from samix.engine.lock import locked
+
+with locked(Path(sys.argv[1])):
+    if os.fork() == 0:
+        print("forked", flush=True)
+        sys.stdin.read()
+        os._exit(0)
+    os.wait()
 """
 
 
@@ -42,3 +56,16 @@ def test_value_the_lock_is_free_again_after_an_error(tmp_path):
         pass
     with locked(tmp_path):
         pass
+
+
+def test_value_the_lock_is_free_at_once_when_a_killed_process_leaves_a_forked_child(tmp_path):
+    """The child stands for a loading worker, which notices its parent's end after seconds only."""
+    words = [sys.executable, "-c", FORK, str(tmp_path)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout.readline() == "forked\n"
+        with pytest.raises(RunInUseError, match=rf"by process {other.pid}\."), locked(tmp_path):
+            pass
+        other.send_signal(signal.SIGKILL)
+        other.wait()
+        with locked(tmp_path):
+            pass

@@ -2,14 +2,27 @@
 
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from samix.data.datasets import load_data
 from samix.engine import log
-from samix.engine.log import COLUMNS, Meter, commit, git, read_metrics, summarize, write_metrics
+from samix.engine.log import (
+    COLUMNS,
+    Meter,
+    Start,
+    begin,
+    commit,
+    git,
+    read_metrics,
+    started,
+    summarize,
+    write_metrics,
+)
 from samix.engine.tasks import accuracies
 from samix.methods.base import Losses, MixerLog
 
@@ -80,28 +93,59 @@ def test_value_top1_is_the_median_of_the_last_ten_tested_epochs(tiny):
     tested = [99.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 30.0, 20.0, 8.0]
     rows = [row(n, value) for n, value in enumerate(tested, start=1)]
     rows.insert(5, row(5))  # an epoch without a test
-    summary = summarize("tiny/samix", tiny(seed=3), rows, accuracies(rows), "samix train tiny")
+    start = Start("tiny/samix", "samix train tiny", "abc", 24, 12)
+    summary = summarize(start, tiny(seed=3), rows, accuracies(rows))
     assert summary["top1"] == 5.5
     assert summary["best"] == 99.0 and summary["last"] == 8.0
     assert summary["top5"] == 13.0 and summary["ece"] == 92.0
     assert summary["heads"] == {"mix_q": 5.5, "one_q": 4.5}
     assert summary["seconds"] == 110.0 and summary["images_per_s"] == 105.5
     assert summary["seed"] == 3 and summary["command"] == "samix train tiny"
+    assert summary["recipe"] == "tiny/samix" and summary["commit"] == "abc"
+    assert summary["train_pictures"] == 24 and summary["test_pictures"] == 12
 
 
 def test_value_few_epochs():
     assert accuracies([row(1, 10.0), row(2, 20.0)])["top1"] == 15.0
 
 
-def test_value_commit_is_one_word():
-    assert len(commit().split()) <= 1
+def test_value_best_is_the_best_of_the_tested_epochs():
+    assert accuracies([row(1), row(2, 20.0), row(3), row(4, 10.0)])["best"] == 20.0
+
+
+def test_value_commits_of_a_start(tiny, tmp_path, monkeypatch):
+    """One of a fresh run; each of them once of a run that went on at others."""
+    split = load_data(tiny().data)
+    begun = []
+    for now, resumed in (("a", False), ("b", True), ("a", True), ("", True), ("c", False)):
+        monkeypatch.setattr(log, "commit", lambda now=now: now)
+        begun.append(started(tmp_path, "tiny/samix", "samix train tiny", split, resumed=resumed))
+        begin(tmp_path, tiny(), begun[-1])
+    assert [start.commit for start in begun] == ["a", "a+b", "a+b", "a+b", "c"]
+    assert begun[0][:2] == ("tiny/samix", "samix train tiny") and begun[0][3:] == (24, 12)
+
+
+def in_git(folder: Path, *words: str) -> None:
+    user = ["-c", "user.name=a", "-c", "user.email=a@b.c"]
+    subprocess.run(["git", *user, *words], cwd=folder, check=True)
+
+
+def test_value_commit_is_that_of_our_own_checkout(tmp_path, monkeypatch):
+    file = tmp_path / "log.py"
+    file.write_text("1")
+    for words in (["init", "-q"], ["add", "log.py"], ["commit", "-q", "-m", "ours"]):
+        in_git(tmp_path, *words)
+    monkeypatch.setattr(log, "__file__", str(file))
+    full = git("rev-parse", "HEAD", folder=tmp_path)
+    assert len(full) == 40 and commit() == full[:10]
+    file.write_text("2")
+    assert commit() == f"{full[:10]}-dirty"
 
 
 def test_value_somebody_elses_commit_is_not_ours(tmp_path, monkeypatch):
     """An environment inside another repository."""
     for words in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "theirs"]):
-        user = ["-c", "user.name=a", "-c", "user.email=a@b.c"]
-        subprocess.run(["git", *user, *words], cwd=tmp_path, check=True)
+        in_git(tmp_path, *words)
     assert git("log", "--format=%s", folder=tmp_path) == "theirs"
     monkeypatch.setattr(log, "__file__", str(tmp_path / "log.py"))
     assert commit() == ""

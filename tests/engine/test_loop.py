@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from samix.data.datasets import load_data
 from samix.data.views import normalize
-from samix.engine import loop
+from samix.engine import log, loop
 from samix.engine.checkpoint import load_checkpoint, save_checkpoint
 from samix.engine.config import Machine, Optimizer, build_model, to_dict
 from samix.engine.health import NonFiniteLossError, check_finite
@@ -59,8 +59,8 @@ def same(a: dict[str, Tensor], b: dict[str, Tensor]) -> bool:
 def test_value_run_folder(finished, read_json):
     names = {path.name for path in finished.iterdir()}
     assert names == {
-        "config.yaml", "metrics.csv", "last.ckpt", "encoder.safetensors", "mixer.safetensors",
-        "samples.npz", "retention.csv", "summary.json", ".lock",
+        "config.yaml", "run.json", "metrics.csv", "last.ckpt", "encoder.safetensors", "mixer.safetensors",
+        "config.json", "samples.npz", "retention.csv", "summary.json", ".lock",
     }  # fmt: skip
     rows = read_metrics(finished, 99)
     assert [row["epoch"] for row in rows] == [1, 2, 3]
@@ -84,6 +84,11 @@ def test_value_summary(finished, read_json):
     assert summary["seconds"] > 0 and summary["images_per_s"] > 0 and summary["peak_mb"] > 0
     assert set(summary["versions"]) == {"samix", "torch", "python"}
     assert set(summary["heads"]) == {"mix_q", "mix_k"}
+    start = read_json(finished / "run.json")
+    assert start["name"] == "tiny/samix" and start["command"] == "samix train tiny/samix"
+    for name, count in (("train_pictures", 24), ("test_pictures", 12)):
+        assert start[name] == summary[name] == count
+    assert start["commit"] == summary["commit"]
 
 
 def test_value_samples(finished, tmp_path, tiny):
@@ -192,6 +197,58 @@ def test_value_a_finished_run_stays_as_it_is(tiny, tmp_path, weights, read_json)
         assert again[name] == pytest.approx(first[name], rel=1e-4)
 
 
+@pytest.mark.parametrize("summed_up", [True, False])
+def test_value_a_trained_run_keeps_its_settings(summed_up, tiny, tmp_path):
+    go(tiny("plain"), tmp_path)
+    if not summed_up:
+        (tmp_path / "summary.json").unlink()
+    before = {name: (tmp_path / name).read_text() for name in ("config.yaml", "run.json")}
+    machine = Machine(accelerator="cpu", channels_last=False)
+    train(tiny("plain", machine=machine), tmp_path, name="other/name", command="another", quiet=True)
+    assert before == {name: (tmp_path / name).read_text() for name in before}
+    assert (tmp_path / "summary.json").exists()
+
+
+def test_value_a_run_that_starts_anew_is_not_finished(tiny, tmp_path, monkeypatch):
+    """As after an unreadable checkpoint, which one is told to remove."""
+    go(tiny("plain"), tmp_path)
+    (tmp_path / "last.ckpt").unlink()
+    with monkeypatch.context() as patch:
+        stop_at(patch, 0)
+        with pytest.raises(Interrupted):
+            go(tiny("cutmix"), tmp_path)
+    assert not (tmp_path / "summary.json").exists()
+    assert yaml.safe_load((tmp_path / "config.yaml").read_text())["mixup"]["name"] == "cutmix"
+
+
+def test_value_the_commit_is_that_of_the_start(tiny, tmp_path, monkeypatch, read_json):
+    def at(commit: str) -> None:
+        monkeypatch.setattr(log, "commit", lambda: commit)
+
+    at("a")
+    with monkeypatch.context() as patch:
+        stop_at(patch, STEPS)
+        with pytest.raises(Interrupted):
+            go(tiny("plain"), tmp_path)
+    assert read_json(tmp_path / "run.json")["commit"] == "a"
+    at("b")
+    with monkeypatch.context() as patch:
+        # Somebody commits while the run goes on.
+        patch.setattr(loop, "check_finite", lambda losses, step, epoch: at("c"))
+        assert go(tiny("plain"), tmp_path)["commit"] == "a+b"
+    assert read_json(tmp_path / "summary.json")["commit"] == "a+b"
+
+
+def test_error_the_rows_of_a_trained_run_are_lost(tiny, tmp_path):
+    go(tiny("plain"), tmp_path)
+    (tmp_path / "summary.json").unlink()
+    assert go(tiny("plain"), tmp_path)["epochs"] == 3  # of the rows and the checkpoint
+    for name in ("summary.json", "metrics.csv"):
+        (tmp_path / name).unlink()
+    with pytest.raises(ValueError, match=r"its metrics\.csv lacks the last epoch.*train again"):
+        go(tiny("plain"), tmp_path)
+
+
 def test_error_checkpoint_of_another_recipe(tiny, finished):
     before = (finished / "last.ckpt").read_bytes()
     other = tiny(epochs=5, optimizer=Optimizer(lr=0.2))
@@ -281,7 +338,7 @@ SIMPLE = Optimizer(lr=0.5, momentum=0.0, weight_decay=0.0)
 
 @pytest.mark.parametrize("parts", [2, 5, 24])
 def test_value_accumulated_parts_equal_one_batch(parts, tiny, group_norm):
-    recipe = tiny("plain", encoder=group_norm, optimizer=SIMPLE)
+    recipe = tiny("plain", encoder=group_norm, optimizer=SIMPLE, batch_size=24)
     before, whole, losses = one_step(recipe)
     _, accumulated, parts_losses = one_step(recipe, parts=parts)
     moved = max((whole[name] - before[name]).abs().max() for name in whole)

@@ -1,5 +1,6 @@
 """Which recipes may go on from which checkpoint."""
 
+import warnings
 from dataclasses import replace
 
 import pytest
@@ -44,7 +45,7 @@ def test_value_model_and_optimizer_come_back(tiny, built, tmp_path):
 @pytest.mark.parametrize(
     "change",
     [
-        {"machine": Machine(threads=3, devices=2)},
+        {"machine": Machine(threads=3, channels_last=False, compile=True)},
         {"eval_every": 3},
         {"save_every": 2},
     ],
@@ -52,7 +53,44 @@ def test_value_model_and_optimizer_come_back(tiny, built, tmp_path):
 )
 def test_value_what_a_resumed_run_may_change(change, tiny, built, tmp_path):
     save_checkpoint(tmp_path, snapshot(tiny(), SPLIT, *built, 5))
-    assert resume(tiny(**change), tmp_path, SPLIT, *built) == 5
+    with warnings.catch_warnings(action="error"):
+        assert resume(tiny(**change), tmp_path, SPLIT, *built) == 5
+
+
+@pytest.mark.parametrize("name", ["devices", "nodes"])
+def test_value_other_devices_are_named_and_allowed(name, tiny, built, tmp_path):
+    save_checkpoint(tmp_path, snapshot(tiny(), SPLIT, *built, 5))
+    moved = tiny(machine=Machine(**{name: 3}))
+    words = rf"goes on with other devices \(machine.{name}: there 1, here 3\).*not be bit-equal"
+    with pytest.warns(UserWarning, match=words) as caught:
+        assert resume(moved, tmp_path, SPLIT, *built) == 5
+    assert len(caught) == 1
+
+
+def test_value_a_finished_run_does_not_go_on_with_other_devices(tiny, built, tmp_path):
+    save_checkpoint(tmp_path, snapshot(tiny(), SPLIT, *built, 12))
+    with warnings.catch_warnings(action="error"):
+        assert resume(tiny(machine=Machine(devices=3)), tmp_path, SPLIT, *built) == 12
+
+
+@pytest.mark.parametrize(
+    ("machine", "words"),
+    [
+        (Machine(precision="bf16-mixed"), "machine.precision: there 32-true, here bf16-mixed"),
+        (Machine(accumulate=3, devices=1), "machine.accumulate: there 1, here 3"),
+    ],
+)
+def test_error_a_machine_that_learns_otherwise(machine, words, tiny, built, tmp_path):
+    save_checkpoint(tmp_path, snapshot(tiny(), SPLIT, *built, 5))
+    with pytest.raises(ValueError, match=words):
+        resume(tiny(machine=machine), tmp_path, SPLIT, *built)
+
+
+def test_value_checkpoints_of_older_versions_say_nothing_of_the_machine(tiny, built, tmp_path):
+    kept = snapshot(tiny(), SPLIT, *built, 5)
+    del kept["recipe"]["machine"]
+    save_checkpoint(tmp_path, kept)
+    assert resume(tiny(machine=Machine(precision="bf16-mixed")), tmp_path, SPLIT, *built) == 5
 
 
 def test_value_data_may_move(tiny, built, tmp_path):

@@ -20,6 +20,16 @@ def test_an_unfinished_run_is_named_after_its_folder(write_run):
     assert run.recipe == "demo/samix"
 
 
+def test_an_unfinished_run_is_named_as_it_was_started(write_run):
+    path = write_run("demo/samix", finished=False, folder="elsewhere/eta01")
+    assert read_run(path).recipe == "elsewhere/eta01"
+    (path / "run.json").write_text(json.dumps({"name": "demo/samix", "commit": "abc"}))
+    assert read_run(path).recipe == "demo/samix"
+    (path / "run.json").write_text('{"name": ')
+    with pytest.raises(ValueError, match=r"run\.json is not readable JSON"):
+        read_run(path)
+
+
 def test_a_run_that_has_just_started_has_no_rows(write_run):
     path = write_run(finished=False)
     (path / "metrics.csv").unlink()

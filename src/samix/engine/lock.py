@@ -5,6 +5,10 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TextIO
+
+HELD: set[TextIO] = set()
+"""The open lock files of this process."""
 
 
 class RunInUseError(RuntimeError):
@@ -33,4 +37,21 @@ def locked(folder: Path) -> Iterator[None]:
         handle.truncate(0)
         handle.write(str(os.getpid()))
         handle.flush()
-        yield
+        HELD.add(handle)
+        try:
+            yield
+        finally:
+            HELD.discard(handle)
+
+
+def let_go() -> None:
+    """Closes the lock files that a forked child, such as a loading worker, has inherited.
+
+    Such a child lives on for seconds after its parent was killed, and would keep the folder locked.
+    """
+    for handle in HELD:
+        handle.close()
+    HELD.clear()
+
+
+os.register_at_fork(after_in_child=let_go)

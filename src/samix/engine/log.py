@@ -1,4 +1,4 @@
-"""The record of a run: metrics.csv with a row per epoch, and summary.json at the end."""
+"""The record of a run: config.yaml and run.json first, a row of metrics.csv per epoch, summary.json last."""
 
 import csv
 import io
@@ -11,16 +11,20 @@ import sys
 import time
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
+import yaml
 from torch import Tensor
 
+from samix.data.datasets import Split
 from samix.engine.checkpoint import write_text
-from samix.engine.config import Training, policy_name
+from samix.engine.config import Training, policy_name, to_dict
 from samix.methods.base import Losses
 from samix.version import __version__
 
+CONFIG = "config.yaml"
+START = "run.json"
 METRICS = "metrics.csv"
 SUMMARY = "summary.json"
 COLUMNS = (
@@ -30,6 +34,18 @@ COLUMNS = (
 )  # fmt: skip
 
 Row = dict[str, float]
+
+
+class Start(NamedTuple):
+    """What a run is, as far as its settings do not say it."""
+
+    name: str
+    """The recipe's."""
+    command: str
+    commit: str
+    """Of samix when the run started; 'a+b' of a run that went on at another one."""
+    train_pictures: int
+    test_pictures: int
 
 
 class Meter:
@@ -75,12 +91,35 @@ def write_metrics(folder: Path, rows: list[Row]) -> None:
     write_text(folder / METRICS, text.getvalue())
 
 
-def summarize(
-    name: str, recipe: Training, rows: list[Row], results: dict[str, Any], command: str
-) -> dict[str, Any]:
+def started(folder: Path, name: str, command: str, split: Split, *, resumed: bool) -> Start:
+    """The start of a run that begins now or, if resumed, goes on from what the folder holds."""
+    commits = [commit()]
+    if resumed and (folder / START).exists():
+        commits = [*json.loads((folder / START).read_text())["commit"].split("+"), *commits]
+    joined = "+".join(dict.fromkeys(filter(None, commits)))
+    return Start(name, command, joined, len(split.train.labels), len(split.test.labels))
+
+
+def begin(folder: Path, recipe: Training, start: Start) -> None:
+    """Makes the folder that of a run with steps to train: its settings, its start, and no summary."""
+    (folder / SUMMARY).unlink(missing_ok=True)  # first: it would call the run finished
+    write_text(folder / START, json.dumps(start._asdict(), indent=2) + "\n")
+    write_text(folder / CONFIG, yaml.safe_dump(to_dict(recipe), sort_keys=False))
+
+
+def check_complete(folder: Path, rows: list[Row], recipe: Training) -> None:
+    """Refuses to sum up a run that is trained to its end but has lost the row of its last epoch."""
+    if not rows or rows[-1]["epoch"] < recipe.epochs:
+        raise ValueError(
+            f"{folder} is trained to its end, but its {METRICS} lacks the last epoch, so there is nothing to "
+            "sum up. Bring the file back, or remove the folder to train again."
+        )
+
+
+def summarize(start: Start, recipe: Training, rows: list[Row], results: dict[str, Any]) -> dict[str, Any]:
     """The run in a few numbers: what it is, its results, and what it took."""
     return {
-        "recipe": name,
+        "recipe": start.name,
         "mixup": policy_name(recipe),
         "seed": recipe.seed,
         "epochs": recipe.epochs,
@@ -88,8 +127,10 @@ def summarize(
         "seconds": rows[-1]["seconds"],
         "images_per_s": median(row["images_per_s"] for row in rows),
         "peak_mb": peak_memory_mb(),
-        "commit": commit(),
-        "command": command,
+        "train_pictures": start.train_pictures,
+        "test_pictures": start.test_pictures,
+        "commit": start.commit,
+        "command": start.command,
         "versions": {"samix": __version__, "torch": torch.__version__, "python": platform.python_version()},
     }
 

@@ -19,12 +19,22 @@ from samix.engine.config import Training
 from samix.engine.export import export_weights
 from samix.engine.health import check_finite, check_weights
 from samix.engine.lock import locked
-from samix.engine.log import Meter, read_metrics, read_summary, summarize, write_metrics, write_summary
+from samix.engine.log import (
+    Meter,
+    begin,
+    check_complete,
+    read_metrics,
+    read_summary,
+    started,
+    summarize,
+    write_metrics,
+    write_summary,
+)
 from samix.engine.optim import set_learning_rates
 from samix.engine.progress import Progress
 from samix.engine.resume import snapshot
 from samix.engine.samples import measure_following, write_retention, write_samples
-from samix.engine.setup import make_fabric, prepare
+from samix.engine.setup import make_fabric, prepare, share_buffers
 from samix.engine.tasks import task_of
 from samix.engine.testing import prepared
 from samix.engine.tracking import no_tracker, tracking
@@ -58,6 +68,11 @@ def run(fabric: Fabric, recipe: Training, folder: Path, name: str, command: str,
     rows = read_metrics(folder, start // plan.steps_per_epoch)
     if start == plan.total and (finished := read_summary(folder)):
         return finished
+    record = started(folder, name, command, split, resumed=start > 0)
+    if start == plan.total:
+        check_complete(folder, rows, recipe)
+    elif fabric.is_global_zero:
+        begin(folder, recipe, record)
     watch, tracker = MixerWatch(), tracking if fabric.is_global_zero else no_tracker
 
     with (
@@ -77,6 +92,7 @@ def run(fabric: Fabric, recipe: Training, folder: Path, name: str, command: str,
                 model.after_step(share)
                 meter.add(losses)
                 progress.step(epoch + 1, step, losses)
+            share_buffers(fabric, model)
             row = meter.row(epoch + 1, plan.steps_per_epoch * recipe.batch_size, began)
             if due(epoch + 1, recipe.eval_every, recipe.epochs, last=task.tested_last):
                 row |= task.score(fabric, model, split)
@@ -92,7 +108,7 @@ def run(fabric: Fabric, recipe: Training, folder: Path, name: str, command: str,
                     precision = fabric.strategy.precision
                     save_checkpoint(folder, snapshot(recipe, split, model, optimizer, precision, step + 1))
 
-    summary = summarize(name, recipe, rows, task.summary(fabric, model, split, rows), command)
+    summary = summarize(record, recipe, rows, task.summary(fabric, model, split, rows))
     following = measure_following(recipe, model, split)
     if following is not None:
         summary["mask"] = following._asdict()

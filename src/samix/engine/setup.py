@@ -4,14 +4,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import torch
-import yaml
 from lightning_fabric import Fabric
 from lightning_fabric.strategies import DDPStrategy
-from torch import nn
+from torch import distributed, nn
 
 from samix.data.datasets import Split
-from samix.engine.checkpoint import write_text
-from samix.engine.config import Training, to_dict
+from samix.engine.config import Training
 from samix.engine.half import avoid_forbidden_tiles
 from samix.engine.memory import keep_freed_memory
 from samix.engine.optim import build_optimizer, undecayed
@@ -63,11 +61,11 @@ def prepare(fabric: Fabric, recipe: Training, folder: Path, task: Task, split: S
     layout = torch.channels_last if recipe.machine.channels_last else torch.contiguous_format
     model: Any = synchronised(fabric, task.build(split).to(memory_format=layout))
     ignore_memories(model)
-    wrapped, optimizer = fabric.setup(model, build_optimizer(model.parameter_groups(), recipe.optimizer, undecayed(model)))
+    wrapped, optimizer = fabric.setup(
+        model, build_optimizer(model.parameter_groups(), recipe.optimizer, undecayed(model))
+    )
     # Only now: the optimizer's state is loaded to where the weights are.
     start = resume(recipe, folder, split, model, optimizer, fabric.strategy.precision)
-    if fabric.is_global_zero:
-        write_text(folder / "config.yaml", yaml.safe_dump(to_dict(recipe), sort_keys=False))
     task.prepare(fabric, model, split)
     if recipe.machine.compile:
         method_of(model).encoder.network.compile()
@@ -84,10 +82,28 @@ def synchronised(fabric: Fabric, model: nn.Module) -> nn.Module:
 
 def ignore_memories(model: nn.Module) -> None:
     """Keeps DDP from sending queues and cluster memories around: all processes change them alike."""
-    kept = [
+    kept = memories(model)
+    nn.parallel.DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(model, kept)
+
+
+def share_buffers(fabric: Fabric, model: nn.Module) -> None:
+    """Gives every process the first one's batch statistics, as DDP does before the next step.
+
+    A test that several processes share is then one of the model that the first of them saves.
+    """
+    if fabric.world_size == 1:
+        return
+    kept = memories(model)
+    for name, buffer in model.named_buffers():
+        if name not in kept:
+            distributed.broadcast(buffer, src=0)
+
+
+def memories(model: nn.Module) -> list[str]:
+    """The names of all buffers of queues and cluster memories."""
+    return [
         f"{name}.{buffer}"
         for name, module in model.named_modules()
         if isinstance(module, Queue | ClusterMemory)
         for buffer, _ in module.named_buffers()
     ]
-    nn.parallel.DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(model, kept)

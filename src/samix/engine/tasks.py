@@ -54,7 +54,10 @@ class Task(Protocol):
 
 
 def accuracies(rows: list[Row]) -> Summary:
-    """top1 is the median over the last 10 tested epochs (the paper's rule)."""
+    """top1 is the median over the last 10 tested epochs (the paper's rule), best the best tested epoch.
+
+    Epochs without a test do not count: where eval_every is the number of epochs, best is that of the last 10.
+    """
     tested = [row for row in rows if "top1" in row]
     last_ten = tested[-10:]
     heads = {key: median(row[key] for row in last_ten) for key in tested[-1] if key.startswith("top1_")}

@@ -14,6 +14,7 @@ import numpy as np
 import yaml
 
 CONFIG = "config.yaml"
+START = "run.json"
 METRICS = "metrics.csv"
 SUMMARY = "summary.json"
 SAMPLES = "samples.npz"
@@ -50,12 +51,16 @@ class Run(NamedTuple):
     """One per epoch; a value that was not measured is not in its row."""
     summary: dict[str, Any] | None
     """None until the run is finished."""
+    start: dict[str, Any] | None = None
+    """Name, command and commit with which it started; None of older versions."""
 
     @property
     def recipe(self) -> str:
-        """The recipe's name; an unfinished run is named after its folder."""
+        """The recipe's name; a run that does not say it is named after its folder."""
         if self.summary and "recipe" in self.summary:
             return str(self.summary["recipe"])
+        if self.start and "name" in self.start:
+            return str(self.start["name"])
         parent = self.path.resolve().parent
         return f"{parent.parent.name}/{parent.name}"
 
@@ -79,9 +84,9 @@ def read_run(path: Path) -> Run:
     path = Path(path)
     if not (path / CONFIG).is_file():
         raise FileNotFoundError(f"{path} is not a run folder: it has no {CONFIG}.")
-    summary = read_summary(path / SUMMARY) if (path / SUMMARY).is_file() else None
+    summary, start = (read_record(path / name) for name in (SUMMARY, START))
     rows = read_rows(path / METRICS) if (path / METRICS).is_file() else []
-    return Run(path, read_config(path / CONFIG), rows, summary)
+    return Run(path, read_config(path / CONFIG), rows, summary, start)
 
 
 def find_runs(paths: Iterable[Path]) -> list[Run]:
@@ -111,15 +116,17 @@ def read_config(path: Path) -> dict[str, Any]:
     return config
 
 
-def read_summary(path: Path) -> dict[str, Any]:
-    """The final numbers of a run."""
+def read_record(path: Path) -> dict[str, Any] | None:
+    """What a JSON file says of a run, None where there is no such file."""
+    if not path.is_file():
+        return None
     try:
-        summary = json.loads(path.read_text())
+        record = json.loads(path.read_text())
     except ValueError as error:
         raise ValueError(f"{path} is not readable JSON: {error}. Remove it and resume the run.") from error
-    if not isinstance(summary, dict):
-        raise ValueError(f"{path} must hold one JSON object, got {type(summary).__name__}.")
-    return summary
+    if not isinstance(record, dict):
+        raise ValueError(f"{path} must hold one JSON object, got {type(record).__name__}.")
+    return record
 
 
 def read_rows(path: Path) -> list[Row]:
