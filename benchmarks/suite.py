@@ -4,7 +4,8 @@
     python benchmarks/suite.py ssl-small --rows moco-v2 moco-v2+samix-i
 
 Runs go side by side with one thread each; what is finished is not trained again, and what was
-interrupted goes on, so the script may be stopped and started at will.
+interrupted goes on, so the script may be stopped and started at will. A finished run of other settings
+than its row has now is refused, not collected.
 """
 
 import argparse
@@ -15,9 +16,13 @@ import subprocess
 import sys
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
+from samix.commands.fields import from_yaml
 from samix.engine.checkpoint import write_text
+from samix.engine.config import Training
+from samix.engine.resume import comparable, differences, listed
 from samix.recipes import PRETRAININGS, RECIPES, find_pretraining, find_recipe
 
 SUPERVISED = ("top1", "best", "last", "ece")
@@ -37,12 +42,13 @@ def main() -> int:
     options = parser.parse_args()
     rows = options.rows or list((RECIPES | PRETRAININGS)[options.family].rows)
     find = find_pretraining if options.family in PRETRAININGS else find_recipe
-    try:
-        for row in rows:
-            find(f"{options.family}/{row}")
-    except ValueError as error:
-        parser.error(str(error))
     todo = [(row, seed) for seed in options.seeds for row in rows]
+    try:
+        for row, seed in todo:
+            _, recipe = find(f"{options.family}/{row}")
+            check_settings(folder_of(options.runs, options.family, row, seed), replace(recipe, seed=seed))
+    except (ValueError, OSError) as error:
+        parser.error(str(error))
     if not options.collect:
         with ThreadPoolExecutor(options.jobs) as pool:
             list(pool.map(lambda run: train(options.family, *run, options.runs), todo))
@@ -62,6 +68,17 @@ def folder_of(runs: Path, family: str, row: str, seed: int) -> Path:
 def finished(folder: Path) -> bool:
     """A run with a summary is finished."""
     return (folder / "summary.json").exists()
+
+
+def check_settings(folder: Path, recipe: Training) -> None:
+    """Refuses a finished run of other settings: its numbers would stand under a name that is not theirs."""
+    if not finished(folder):
+        return
+    if changed := differences(comparable(from_yaml(folder / "config.yaml")), comparable(recipe)):
+        raise ValueError(
+            f"{folder} holds a run of other settings: {listed(changed)}. Remove it, or choose another "
+            "folder of runs with --runs."
+        )
 
 
 def train(family: str, row: str, seed: int, runs: Path) -> None:
@@ -95,7 +112,7 @@ def update_table(path: Path, suite: str, columns: Sequence[str], folders: Iterab
     for folder in folders:
         summary = json.loads((folder / "summary.json").read_text())
         masks = {"deviation": summary["mask"]["deviation"]} if "mask" in summary else {}
-        values = summary | masks | {"suite": suite, "method": summary["recipe"].split("/")[1]}
+        values = summary | masks | {"suite": suite, "method": folder.parent.name}
         line = {name: cell(values.get(name, "")) for name in columns}
         lines[line["method"], int(line["seed"])] = line
     text = io.StringIO()
