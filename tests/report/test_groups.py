@@ -1,24 +1,47 @@
+import json
+import shutil
+
 import pytest
 
-from samix.report.groups import group_runs, method_label, split_recipe
-from samix.report.runs import read_run
+from samix.engine.config import to_dict
+from samix.engine.resume import LEARNED
+from samix.recipes import PRETRAININGS, RECIPES, find_pretraining
+from samix.recipes.ssl_base import PRESETS
+from samix.report.groups import differences, group_runs, method_label, split_recipe
+from samix.report.runs import Run, read_run
 
 
 @pytest.mark.parametrize(
-    ("recipe", "mixup", "family", "variant"),
+    ("recipe", "method", "family", "row"),
     [
-        ("demo/samix", "samix", "demo", ""),
-        ("cifar10-small/samix-fast", "samix", "cifar10-small", "fast"),
-        ("imagenet/r50-cutmix", "cutmix", "imagenet/r50", ""),
-        ("table4/r18-samix-no-eta", "samix", "table4/r18", "no-eta"),
-        ("samix", "samix", "", ""),
-        ("cifar10-small", "puzzlemix", "cifar10-small", ""),
-        ("demo/automixer", "automix", "demo/automixer", ""),
-        ("mixup/samix", "mixup", "mixup/samix", ""),
+        ("demo/samix", None, "demo", "samix"),
+        ("cifar10-small/mixup2-clean", None, "cifar10-small", "mixup2-clean"),
+        ("cifar10-small/cutmix-vit", None, "cifar10-small", "cutmix-vit"),
+        ("table4/r18/samix", None, "table4/r18", "samix"),
+        ("samix", None, "", "samix"),
+        ("ssl-demo/moco-v2", "moco-v2", "ssl-demo/moco-v2", "plain"),
+        ("ssl-demo/moco-v2+samix-i", "moco-v2", "ssl-demo/moco-v2", "samix-i"),
+        ("ssl-demo/moco-v2+bsim", "moco-v2", "ssl-demo/moco-v2", "bsim"),
+        ("mine/samix-i", "moco-v2", "mine", "samix-i"),
     ],
 )
-def test_family_and_variant(recipe, mixup, family, variant):
-    assert split_recipe(recipe, mixup) == (family, variant)
+def test_family_and_row(tmp_path, recipe, method, family, row):
+    config = {"mixup": {"name": "cutmix"}} | ({"method": {"name": method}} if method else {})
+    assert split_recipe(Run(tmp_path, config, [], {"recipe": recipe})) == (family, row)
+
+
+@pytest.mark.parametrize("family", [*RECIPES, *PRETRAININGS])
+def test_invariant_no_two_rows_of_a_family_share_a_label(tmp_path, family):
+    if family in RECIPES:
+        found = {f"{family}/{name}": recipe for name, recipe in RECIPES[family].rows.items()}
+    else:
+        rows = [*PRETRAININGS[family].rows, *(f"{PRETRAININGS[family].rows[0]}+{name}" for name in PRESETS)]
+        found = dict(find_pretraining(f"{family}/{row}") for row in rows)
+    runs = [Run(tmp_path, to_dict(recipe), [], {"recipe": name}) for name, recipe in found.items()]
+    groups = group_runs(runs)
+    assert len({(group.family, group.method) for group in groups}) == len(found) == len(groups)
+    assert not any("[" in group.method for group in groups)
+    assert family not in RECIPES or {group.family for group in groups} == {family}
 
 
 @pytest.mark.parametrize(
@@ -27,11 +50,13 @@ def test_family_and_variant(recipe, mixup, family, variant):
         ("demo/mixup", "mixup", 0.0, "mixup"),
         ("demo/mixup", "mixup", 1.0, "mixup + clean"),
         ("demo/mixup-clean", "mixup", 0.5, "mixup + clean"),
-        ("demo/mixup-long", "mixup", 0.5, "mixup + clean (long)"),
+        ("demo/mixup-long", "mixup", 0.5, "mixup-long + clean"),
+        ("demo/mixup2-clean", "mixup", 1.0, "mixup2 + clean"),
+        ("demo/mixup-clean", "mixup", 0.0, "mixup-clean"),
         ("demo/samix", "samix", 1.0, "samix"),
         ("demo/automix", "automix", 1.0, "automix"),
         ("demo/plain", "plain", 1.0, "plain"),
-        ("demo/samix-fast", "samix", 1.0, "samix (fast)"),
+        ("demo/samix-fast", "samix", 1.0, "samix-fast"),
     ],
 )
 def test_label(write_run, recipe, mixup, clean_weight, label):
@@ -55,3 +80,50 @@ def test_different_settings_are_not_averaged(write_run):
     groups = group_runs(map(read_run, write))
     assert [group.method for group in groups] == ["samix [epochs 4]", "samix [epochs 50]"]
     assert [[run.seed for run in group.runs] for group in groups] == [[0, 2], [1]]
+
+
+def test_rows_with_one_label_are_told_apart(write_run):
+    paths = [
+        write_run("demo/mixup", "mixup", 0, clean_weight=1.0),
+        write_run("demo/mixup-clean", "mixup", 1, clean_weight=1.0),
+    ]
+    groups = group_runs(map(read_run, paths))
+    assert [group.method for group in groups] == [
+        "mixup + clean [row mixup-clean]",
+        "mixup + clean [row mixup]",
+    ]
+
+
+def test_a_fourth_setting_tells_runs_apart():
+    three = {"a": "1", "b": "1", "c": "1"}
+    kinds = [
+        three | {"d": "1", "e": "1"},
+        {"a": "2", "b": "2", "c": "2", "d": "2", "e": "1"},
+        three | {"d": "1", "e": "2"},
+    ]
+    # d splits nothing that a has not split already.
+    assert differences(kinds) == [" [a 1, b 1, c 1, e 1]", " [a 2, b 2, c 2, e 1]", " [a 1, b 1, c 1, e 2]"]
+    assert differences(kinds[:1]) == [""]
+
+
+def test_what_something_is_comes_before_its_details():
+    kinds = [{"mixup.alpha": "1", "mixup.name": "fmix"}, {"mixup.alpha": "2", "mixup.name": "cutmix"}]
+    assert differences(kinds, most=1) == [" [mixup.name fmix]", " [mixup.name cutmix]"]
+
+
+def test_a_copy_of_a_run_is_no_second_seed(write_run):
+    path = write_run(seed=0)
+    copy = path.with_name("copy")
+    shutil.copytree(path, copy)
+    (path / "summary.json").unlink()
+    (path / "run.json").write_text(json.dumps({"name": "demo/samix"}))
+    (group,) = group_runs(map(read_run, [path, copy, write_run(seed=1)]))
+    assert [run.path for run in group.runs] == [copy, path.with_name("1")]  # a finished run goes first
+    assert [run.path for run in group.copies] == [path]
+
+
+@pytest.mark.parametrize("name", LEARNED)
+def test_what_of_the_machine_is_learned_from_is_not_averaged(write_run, name):
+    paths = [write_run(seed=seed, settings={"machine": {name: seed + 1, "threads": seed}}) for seed in (0, 1)]
+    labels = [group.method for group in group_runs(map(read_run, paths))]
+    assert labels == [f"samix [machine.{name} 1]", f"samix [machine.{name} 2]"]

@@ -1,4 +1,5 @@
 import re
+import shutil
 from html.parser import HTMLParser
 
 import pytest
@@ -136,3 +137,20 @@ def test_page_says_who_has_a_clean_branch(write_run):
         [read_run(mixup), read_run(samix)]
     )
     assert "clean branch" not in page([read_run(mixup)])
+
+
+def test_page_names_runs_that_count_once(write_run):
+    path = write_run()
+    shutil.copytree(path, path.with_name("copy"))
+    text = page([read_run(path), read_run(path.with_name("copy"))])
+    assert text.count("samix: seed 0 occurs more than once and counts once") == 1
+    assert text.count("samix train demo/samix") == 2  # how each was made is still told
+
+
+def test_runs_that_differ_late_keep_their_pictures(write_run):
+    changes = {"a": 1, "b": 1, "c": 1}
+    first = write_run(settings=changes | {"z": 1})
+    other = write_run(seed=1, settings=changes | {"z": 2}, pictures=1)
+    third = write_run(seed=2, settings={"a": 2, "b": 2, "c": 2, "z": 1}, pictures=2)
+    alts = [each["alt"] for each in Outline(page([read_run(p) for p in (first, other, third)])).pictures]
+    assert len([alt for alt in alts if alt.startswith("Pairs of pictures mixed by samix [a ")]) == 3

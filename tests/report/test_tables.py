@@ -1,17 +1,18 @@
 import io
 import json
 import re
+import shutil
 
 import numpy as np
 import pytest
 from rich.console import Console
 
 from samix.report.runs import read_run
-from samix.report.tables import MEASURES, compare, html_rows, is_best, measures_of, print_table
+from samix.report.tables import MEASURES, compare, html_rows, is_best, measures_of, print_table, repeats
 
 
-def printed(runs, **options):
-    console = Console(file=io.StringIO(), width=120, **options)
+def printed(runs, width=120, **options):
+    console = Console(file=io.StringIO(), width=width, **options)
     print_table(runs, console)
     return console.file.getvalue()
 
@@ -73,15 +74,15 @@ def test_unfinished_runs_are_shown_but_not_counted(write_run):
 
 
 def test_names_are_neither_markup_nor_html(write_run):
-    runs = [read_run(write_run("demo/[red]x[/red]-samix-<b>", folder="odd"))]
+    runs = [read_run(write_run("demo[red]x/samix-[red]<b>", folder="odd"))]
     text = printed(runs)
-    assert "demo/[red]x[/red]" in text
-    assert "samix (<b>)" in text
-    assert "samix (&lt;b&gt;)" in html_rows(compare(runs))
+    assert "demo[red]x" in text
+    assert "samix-[red]<b>" in text
+    assert "samix-[red]&lt;b&gt;" in html_rows(compare(runs))
 
 
 def test_value_pretraining_has_columns_of_its_own(write_run, capsys):
-    path = write_run("ssl-demo/moco-v2+samix-i", "samix-i")
+    path = write_run("ssl-demo/moco-v2+samix-i", "samix-i", settings={"method": {"name": "moco-v2"}})
     summary = json.loads((path / "summary.json").read_text())
     for name in ("top1", "best", "last", "ece"):
         summary.pop(name)
@@ -92,3 +93,53 @@ def test_value_pretraining_has_columns_of_its_own(write_run, capsys):
     print_table([read_run(path)], Console(width=120))
     out = capsys.readouterr().out
     assert "k-NN %" in out and "41.25" in out and "top-1" not in out
+
+
+def test_names_are_whole_at_80_columns(write_run):
+    names = ("plain", "mixup", "mixup-clean", "mixup2-clean", "automix", "samix-fast")
+    summary = {"ece": 12.34, "seconds": 12345.0}
+    runs = [
+        read_run(write_run(f"{family}/{name}", name.split("-")[0], seed, top1=50.0 + seed, summary=summary))
+        for family in ("cifar10-small", "cifar10-long")
+        for name in names
+        for seed in (0, 1)
+    ]
+    text = printed(runs, width=80)
+    lines = text.splitlines()
+    assert all(len(line) <= 80 for line in lines)
+    assert "…" not in text
+    for family in ("cifar10-small", "cifar10-long"):
+        assert lines.count(family) == 1
+    for name in names:
+        numbers = r" +│ +2 │ 50\.50 ± 0\.71 │ 12\.34 ± 0\.00 │ +12345 ± 0"
+        assert len([line for line in lines if re.fullmatch(re.escape(name) + numbers, line.rstrip())]) == 2
+    assert "best" not in text and "best" in printed(runs, width=100)
+
+
+def test_columns_that_do_not_fit_are_left_out(write_run):
+    summary = {"knn": 41.25, "linear": 47.5, "nmi": 0.123, "seconds": 12345.0}
+    settings = {"method": {"name": "moco-v2"}}
+    name = "a-name-of-24-characters."
+    runs = [
+        read_run(write_run(f"ssl/moco-v2+{name}", "cutmix", seed, summary=summary, settings=settings))
+        for seed in (0, 1)
+    ]
+    for run in runs:
+        for key in ("top1", "best", "last", "ece"):
+            run.summary.pop(key)
+    text = printed(runs, width=80)
+    assert name in text and "0.123 ± 0.000" in text and "…" not in text
+    assert "seconds" not in text and "seconds" in printed(runs, width=100)
+    assert "41.25 ± 0.00" in printed(runs, width=50)
+
+
+def test_a_seed_that_occurs_twice_counts_once(write_run):
+    path = write_run(top1=60.0)
+    shutil.copytree(path, path.with_name("copy"))
+    runs = [read_run(path), read_run(path.with_name("copy"))]
+    (line,) = compare(runs)
+    assert (line.seeds, line.values["top1"]) == ("1", (60.0, None))
+    (note,) = repeats([line])
+    assert note.startswith("samix: seed 0 occurs more than once and counts once; without ")
+    assert note.endswith("copy.")
+    assert "seed 0 occurs more than once" in printed(runs)

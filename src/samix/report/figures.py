@@ -8,7 +8,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from samix.report.charts import curves_figure, mixer_figure, retention_figure
 from samix.report.runs import SAMPLES, Samples, read_run, read_samples
 from samix.report.style import FAINT, INK, colour, save_png, styled
 
@@ -180,10 +179,7 @@ def draw_samples(run: Path) -> Path:
 __all__ = [
     "attention_figure",
     "comparison_figure",
-    "curves_figure",
     "draw_samples",
-    "mixer_figure",
-    "retention_figure",
     "sample_figure",
     "save_png",
 ]

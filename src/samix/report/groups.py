@@ -1,19 +1,21 @@
-"""Which runs belong together: the same family and method, and settings that differ in the seed alone."""
+"""Which runs belong together: the same family and row, and settings that differ in the seed alone."""
 
-import json
-import re
 from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from samix.engine.resume import LEARNED as LEARNED_ON_MACHINE
 from samix.report.runs import Run
 
 LEARNED = ("automix", "samix")
 ORDER = ("plain", "mixup", "cutmix")
 """The order in tables and legends: no mixup, hand-made ones, learned ones, the paper's last."""
 
-NOT_LEARNED_FROM = ("seed", "machine.", "eval_every", "save_every", "data.root", "data.workers")
-"""Settings (or their beginnings) that change where or when a run works, not what it learns."""
+NOT_LEARNED_FROM = ("seed", "eval_every", "save_every", "data.root", "data.workers")
+"""Settings that change where or when a run works, not what it learns."""
+
+Settings = dict[str, str]
+"""Settings by their dotted names, as the text that a label shows."""
 
 
 class Group(NamedTuple):
@@ -22,6 +24,9 @@ class Group(NamedTuple):
     family: str
     method: str
     runs: tuple[Run, ...]
+    """One per seed."""
+    copies: tuple[Run, ...] = ()
+    """Further runs of the same seeds: no further evidence, so nothing counts them."""
 
     @property
     def accuracy(self) -> str:
@@ -34,22 +39,24 @@ class Group(NamedTuple):
         return self.runs[0].mixup
 
 
-def split_recipe(recipe: str, mixup: str) -> tuple[str, str]:
-    """Family and variant: ('table4/r18', 'fast') out of 'table4/r18-samix-fast' with samix."""
-    match = re.search(rf"(?:^|(?<=[/+-])){re.escape(mixup)}(?:-([^/]*))?$", recipe)
-    if match is None:
-        return recipe, ""
-    return recipe[: match.start()].rstrip("/+-"), match[1] or ""
+def split_recipe(run: Run) -> tuple[str, str]:
+    """Family and row: ('demo', 'samix-fast'), or ('ssl-demo/moco-v2', 'bsim') of a pre-training.
+
+    Pre-trainings are compared method by method, so their method belongs to the family.
+    """
+    family, _, row = run.recipe.rpartition("/")
+    method, _, mixup = row.partition("+")
+    if method == (run.config.get("method") or {}).get("name"):
+        return f"{family}/{method}".lstrip("/"), mixup or "plain"
+    return family, row
 
 
 def method_label(run: Run) -> str:
-    """The policy's name, '+ clean' for a hand-made one with a clean branch, and the recipe's variant."""
-    variant = split_recipe(run.recipe, run.mixup)[1]
+    """The row's name, with '+ clean' where a hand-made mixup has a clean branch."""
+    row = split_recipe(run)[1]
     objective = run.config.get("objective") or {}
     clean = objective.get("clean_weight", 0) > 0 and run.mixup not in (*LEARNED, "plain")
-    if clean and variant == "clean":
-        variant = ""
-    return run.mixup + (" + clean" if clean else "") + (f" ({variant})" if variant else "")
+    return row.removesuffix("-clean") + " + clean" if clean else row
 
 
 def flatten(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
@@ -61,9 +68,17 @@ def flatten(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def learned_from(run: Run) -> dict[str, Any]:
-    """The settings that decide what a run learns."""
-    return {k: v for k, v in flatten(run.config).items() if not k.startswith(NOT_LEARNED_FROM)}
+def learned_from(run: Run) -> Settings:
+    """The row and the settings that decide what a run learns."""
+    settings = {name: str(value) for name, value in flatten(run.config).items() if decides(name)}
+    # Two rows may have one label: a clean branch can be the row's own or an option of another row.
+    return {"row": split_recipe(run)[1]} | settings
+
+
+def decides(name: str) -> bool:
+    """Whether a setting changes what is learned."""
+    part, _, field = name.partition(".")
+    return field in LEARNED_ON_MACHINE if part == "machine" else name not in NOT_LEARNED_FROM
 
 
 def group_runs(runs: Iterable[Run]) -> list[Group]:
@@ -71,27 +86,49 @@ def group_runs(runs: Iterable[Run]) -> list[Group]:
 
     Runs of one name but with different settings are never averaged: their labels say what differs.
     """
-    named: dict[tuple[str, str], dict[str, list[Run]]] = defaultdict(lambda: defaultdict(list))
+    named: dict[tuple[str, str], dict[Any, list[Run]]] = defaultdict(lambda: defaultdict(list))
     for run in runs:
-        family = split_recipe(run.recipe, run.mixup)[0]
-        settings = json.dumps(learned_from(run), sort_keys=True, default=str)
-        named[family, method_label(run)][settings].append(run)
+        settings = tuple(sorted(learned_from(run).items()))
+        named[split_recipe(run)[0], method_label(run)][settings].append(run)
     groups = [
-        Group(family, label + difference, tuple(sorted(members, key=lambda run: run.seed)))
+        one_per_seed(family, label + difference, members)
         for (family, label), kinds in named.items()
-        for difference, members in zip(differences(list(kinds.values())), kinds.values(), strict=True)
+        for difference, members in zip(differences(list(map(dict, kinds))), kinds.values(), strict=True)
     ]
     return sorted(groups, key=place)
 
 
-def differences(kinds: list[list[Run]], most: int = 3) -> list[str]:
-    """For each kind of runs ' [epochs 50]': the first settings in which the kinds differ, or ''."""
-    settings = [learned_from(runs[0]) for runs in kinds]
-    names = sorted({name for each in settings for name in each})
-    varied = [name for name in names if len({str(each.get(name, "unset")) for each in settings}) > 1][:most]
-    if not varied:
-        return [""] * len(kinds)
-    return [" [" + ", ".join(f"{k} {each.get(k, 'unset')}" for k in varied) + "]" for each in settings]
+def one_per_seed(family: str, method: str, runs: Iterable[Run]) -> Group:
+    """The group of these runs; of several with one seed a finished one counts."""
+    kept: dict[int, Run] = {}
+    ordered = sorted(runs, key=lambda run: (run.seed, run.summary is None))
+    copies = tuple(run for run in ordered if kept.setdefault(run.seed, run) is not run)
+    return Group(family, method, tuple(kept.values()), copies)
+
+
+def differences(kinds: list[Settings], most: int = 3) -> list[str]:
+    """For each kind of runs ' [epochs 50]': settings in which the kinds differ, or '' for a single kind.
+
+    The first few are shown, and as many more as it takes to tell all kinds apart.
+    """
+    names = sorted({name for each in kinds for name in each}, key=lambda name: (is_detail(name), name))
+    varied = [name for name in names if len(set(told(kinds, [name]))) > 1]
+    shown = varied[:most]
+    for name in varied[most:]:
+        if len(set(told(kinds, [*shown, name]))) > len(set(told(kinds, shown))):
+            shown.append(name)
+    return told(kinds, shown)
+
+
+def told(kinds: list[Settings], names: list[str]) -> list[str]:
+    """What a label says of each kind: ' [epochs 50]', or '' without names."""
+    texts = [", ".join(f"{name} {each.get(name, 'unset')}" for name in names) for each in kinds]
+    return [f" [{text}]" if text else "" for text in texts]
+
+
+def is_detail(name: str) -> bool:
+    """Whether a setting tells less than what something is: its row, or a name such as mixup.name."""
+    return name != "row" and not name.endswith(".name")
 
 
 def place(group: Group) -> tuple[str, int, str, str]:

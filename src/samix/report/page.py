@@ -17,7 +17,7 @@ from samix.report.figures import attention_figure, comparison_figure, same_pairs
 from samix.report.groups import Group, group_runs
 from samix.report.runs import Run, Samples, read_retention, read_samples
 from samix.report.style import write_png
-from samix.report.tables import Line, compare, html_table
+from samix.report.tables import Line, html_table, line_of, repeats
 from samix.report.words import LEGENDS, introduction, score_of, verdict
 
 STYLE = """
@@ -82,12 +82,13 @@ def page(runs: Sequence[Run]) -> str:
 
 def family_section(name: str, groups: Sequence[Group]) -> str:
     """Everything about the runs that belong into one table."""
-    lines = compare([run for group in groups for run in group.runs])
+    lines = list(map(line_of, groups))
     parts = [
         f"<section><h2>{escape(name or 'runs')}</h2>",
         f"<p>{introduction(groups)} {verdict(lines)}</p>",
         f'<div class="wide">{html_table(lines)}</div>',
         f'<p class="soft">{LEGENDS[groups[0].accuracy]} Over several seeds: mean ± standard deviation.</p>',
+        *(f'<p class="soft">{escape(note)}</p>' for note in repeats(lines)),
         curves_part(groups, lines),
         samples_part(groups),
         attention_part(groups),

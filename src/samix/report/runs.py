@@ -95,13 +95,31 @@ def find_runs(paths: Iterable[Path]) -> list[Run]:
     for path in map(Path, paths):
         if not path.exists():
             raise FileNotFoundError(f"{path} does not exist. Give a run folder, or a folder above some.")
-        found = [path] if (path / CONFIG).is_file() else [each.parent for each in path.rglob(CONFIG)]
+        found = {path} if (path / CONFIG).is_file() else run_folders(path)
         if not found:
             raise FileNotFoundError(
-                f"no run in {path}: there is no {CONFIG} in it or below it. Start one: samix train RECIPE."
+                f"no run in {path}: no {CONFIG} in it or below it describes one. "
+                "Start one: samix train RECIPE."
             )
         folders |= {folder.resolve(): folder for folder in found}
     return sorted(map(read_run, folders.values()), key=lambda run: (run.recipe, run.seed, str(run.path)))
+
+
+def run_folders(path: Path) -> set[Path]:
+    """The run folders below `path`.
+
+    Other programs have a config.yaml too; a tracker even writes its own inside a run.
+    """
+    found: set[Path] = set()
+    for config in sorted(path.rglob(CONFIG), key=lambda each: len(each.parts)):  # outer folders first
+        if not config.is_file() or not found.isdisjoint(config.parents):
+            continue
+        try:
+            read_config(config)
+        except ValueError:
+            continue
+        found.add(config.parent)
+    return found
 
 
 def read_config(path: Path) -> dict[str, Any]:

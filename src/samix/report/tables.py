@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from html import escape
+from itertools import groupby
 from statistics import mean, stdev
 from typing import NamedTuple
 
@@ -34,6 +35,10 @@ MEASURES = (
     Measure("nmi", "NMI", max, 3),
     Measure("seconds", "seconds", None, 0),
 )
+WIDE = 100
+"""A terminal of so many columns has room for the best and the last epoch; the page always shows them."""
+NAME = 24
+"""Names of methods up to this length are never broken."""
 
 
 class Value(NamedTuple):
@@ -66,7 +71,12 @@ class Line(NamedTuple):
 
 def compare(runs: Iterable[Run]) -> list[Line]:
     """One line per family and method, over the seeds that are finished."""
-    return [Line(group, summarize(group.runs)) for group in group_runs(runs)]
+    return list(map(line_of, group_runs(runs)))
+
+
+def line_of(group: Group) -> Line:
+    """The line of one method."""
+    return Line(group, summarize(group.runs))
 
 
 def summarize(runs: Sequence[Run]) -> dict[str, Value]:
@@ -105,26 +115,52 @@ def cell(line: Line, measure: Measure) -> str:
     return line.values[measure.name].text(measure.decimals) if measure.name in line.values else "–"
 
 
+def repeats(lines: Sequence[Line]) -> list[str]:
+    """Says which runs are left out because their seed is there already."""
+    return [
+        f"{line.group.method}: seed {run.seed} occurs more than once and counts once; without {run.path}."
+        for line in lines
+        for run in line.group.copies
+    ]
+
+
 def print_table(runs: Iterable[Run], console: Console) -> None:
-    """The comparison in the terminal, the best numbers of each family bold."""
+    """The comparison in the terminal, a table per family, its best numbers bold."""
     lines = compare(runs)
-    table = Table(show_edge=False, pad_edge=False, header_style="dim")
-    table.add_column("recipes", overflow="fold")
-    table.add_column("method", overflow="fold")
-    table.add_column("seeds", justify="right")
-    measures = measures_of(lines)
-    for measure in measures:
-        table.add_column(measure.title, justify="right", no_wrap=True)
-    family = None
-    for line in lines:
-        if family not in (None, line.group.family):
-            table.add_section()
+    for family, members in groupby(lines, key=lambda line: line.group.family):
+        if family != lines[0].group.family:
+            console.print()
+        rows = list(members)
         # Text, not str: names come from files and must not be read as markup.
-        names = [Text("" if line.group.family == family else line.group.family), Text(line.group.method)]
+        console.print(Text(family or "runs", style="bold"))
+        console.print(fitting_table(rows, console))
+        for note in repeats(rows):
+            console.print(Text(note, style="dim"))
+
+
+def fitting_table(lines: Sequence[Line], console: Console) -> Table:
+    """One family's table, with the columns that the terminal has room for."""
+    spare = () if console.width >= WIDE else ("best", "last")
+    measures = [measure for measure in measures_of(lines) if measure.name not in spare]
+    endless = console.options.update_width(1000)  # else a table is never measured wider than the terminal
+    table = terminal_table(lines, measures)
+    while len(measures) > 1 and console.measure(table, options=endless).minimum > console.width:
+        measures.pop()
+        table = terminal_table(lines, measures)
+    return table
+
+
+def terminal_table(lines: Sequence[Line], measures: Sequence[Measure]) -> Table:
+    """One row per method; only long names may be broken."""
+    table = Table(show_edge=False, pad_edge=False, header_style="dim")
+    longest = max(len(line.group.method) for line in lines)
+    table.add_column("method", overflow="fold", min_width=min(longest, NAME))
+    for title in ("seeds", *(measure.title for measure in measures)):
+        table.add_column(title, justify="right", no_wrap=True)
+    for line in lines:
         numbers = [Text(cell(line, m), style="bold" if is_best(line, m, lines) else "") for m in measures]
-        table.add_row(*names, Text(line.seeds), *numbers)
-        family = line.group.family
-    console.print(table)
+        table.add_row(Text(line.group.method), Text(line.seeds), *numbers)
+    return table
 
 
 def html_table(lines: Sequence[Line]) -> str:
