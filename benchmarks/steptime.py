@@ -65,7 +65,7 @@ ROWS: dict[str, Training] = {
     **{name: replace(VIT if name in ATTENTIVE else PLAIN, mixup=policy()) for name, policy in MIXUPS.items()},
     "automix": CIFAR100_R18.rows["automix"],
     "samix": SAMIX,
-    "samix-fast": speedy(SAMIX),
+    "samix-fast": CIFAR100_R18.rows["samix-fast"],
     "samix-fast-one-head": speedy(replace(SAMIX, objective=replace(SAMIX.objective, clean_head=False))),
     **SSL,
 }

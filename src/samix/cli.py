@@ -56,6 +56,8 @@ def run(words: list[str]) -> int:
     """Runs one command line and returns the exit code; errors of the user's making are one sentence."""
     from samix.errors import suggest
 
+    if words[:1] == ["help"] and len(words) > 1:
+        words = [*words[1:], "--help"]
     if not words or words[0] in ("-h", "--help", "help"):
         print(HELP)
         return 0

@@ -58,6 +58,18 @@ def test_error_another_recipe_in_the_same_folder(call, fail, small):
     assert "optimizer.lr: there 0.1, here 0.2" in text
 
 
+def test_value_the_config_of_a_run_keeps_the_recipes_name(call, trained, tmp_path):
+    call("train", "--config", trained / "config.yaml", "--out", "twin", "--quiet")
+    names = [json.loads((folder / "run.json").read_text())["name"] for folder in (trained, tmp_path / "twin")]
+    assert names[0] == names[1] and "/" in names[0]
+
+
+def test_value_help_of_a_file_shows_its_values(call, trained):
+    out = call("train", "--config", trained / "config.yaml", "--help")
+    name = json.loads((trained / "run.json").read_text())["name"]
+    assert f"fields of {name}, with their values there" in out
+
+
 def test_value_the_config_of_a_run_trains_again(call, trained, tmp_path):
     shutil.copy(trained / "config.yaml", tmp_path / "again.yaml")
     call("train", "--config", "again.yaml", "--quiet")

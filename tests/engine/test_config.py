@@ -111,8 +111,13 @@ def test_value_transformers_are_built_for_the_size_of_the_pictures(name, side):
         (lambda: Data(size=64, test_resize=32), r"data.test_resize must be at least data.size \(64\).*32"),
         (
             lambda: Recipe(mixup=LearnedMixup(), batch_size=4, machine=Machine(accumulate=3)),
-            "batch_size 4 in 3 parts .* leaves less than two pictures to mix",
+            "batch_size 4 in 3 parts .* leaves less than 2 to a part",
         ),
+        (
+            lambda: Recipe(batch_size=8, machine=Machine(accumulate=9)),
+            "batch_size 8 in 9 parts .* leaves less than 1 to a part",
+        ),
+        (lambda: Machine(accelerator="foo"), "unknown machine.accelerator 'foo'.*auto, cpu, cuda, gpu, mps"),
         (
             lambda: Recipe(mixup=LearnedMixup(), batch_size=4, machine=Machine(devices=4)),
             "batch_size 4 in 4 parts",

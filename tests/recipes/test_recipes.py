@@ -96,7 +96,9 @@ def test_value_a_family_alone_takes_its_default():
 
 def test_value_a_mixup_chooses_the_row():
     assert find_recipe("cifar100-r18", "cutmix")[1].mixup == CutMix(alpha=0.2)
-    assert find_recipe("cifar100-r18/samix", "cutmix")[0] == "cifar100-r18/cutmix"
+    assert find_recipe("cifar100-r18/cutmix", "cutmix") == find_recipe("cifar100-r18", "cutmix")
+    with pytest.raises(ValueError, match=r"names its row already.* write cifar100-r18 --mixup cutmix"):
+        find_recipe("cifar100-r18/samix", "cutmix")
 
 
 def test_value_a_mixup_without_a_row_takes_the_plain_row(monkeypatch):

@@ -1,6 +1,7 @@
 """Recipes on the command line and in YAML files: every field by its dotted name, checked by name and type."""
 
 import argparse
+import re
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import Any, TypeVar, get_args, get_type_hints
 import yaml
 from jsonargparse import ArgumentParser, set_parsing_settings
 
-from samix.engine.config import Recipe, Training, to_dict
+from samix.engine.config import Recipe, Training, flatten, to_dict
 from samix.engine.pretraining import Pretraining
 from samix.errors import suggest
 
@@ -48,7 +49,7 @@ def override(base: AnyRecipe, words: list[str]) -> AnyRecipe:
         hint = f"'{name}'. Did you mean '{last[0]}'?" if last else suggest(name, known, most=0)
         raise ValueError(f"unknown field {hint} `samix {command_of(base)} RECIPE --help` lists all.")
     parser = recipe_parser(base)
-    return _recipe(base, parser, lambda: parser.parse_args(words))
+    return _recipe(base, parser, lambda: parser.parse_args(words), where="--")
 
 
 def from_yaml(path: Path) -> Training:
@@ -71,7 +72,7 @@ def from_yaml(path: Path) -> Training:
             raise ValueError(f"{path}: {field} must have a value, got null.")
     parser = recipe_parser(base)
     values |= {name: settings for name, settings in chosen.items() if settings}
-    return _recipe(base, parser, lambda: parser.parse_object(values))
+    return _recipe(base, parser, lambda: parser.parse_object(values), where=f"{path}: ")
 
 
 def start_of(path: Path, values: dict[str, Any]) -> tuple[Training, dict[str, Any]]:
@@ -117,18 +118,32 @@ def command_of(base: Training) -> str:
     return "pretrain" if isinstance(base, Pretraining) else "train"
 
 
-def _recipe(base: AnyRecipe, parser: ArgumentParser, parse: Any) -> AnyRecipe:
+def _recipe(base: AnyRecipe, parser: ArgumentParser, parse: Any, where: str) -> AnyRecipe:
     try:
         found = parser.instantiate(parse())
     except (argparse.ArgumentError, TypeError) as error:
-        raise ValueError(" ".join(str(error).split())) from error
+        raise ValueError(plainly(" ".join(str(error).split()), where)) from error
     return type(base)(**{field.name: found[field.name] for field in fields(base)})
 
 
-def flatten(values: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """('data.size', 32), ... for nested dictionaries."""
-    for key, value in values.items():
-        if isinstance(value, dict):
-            yield from flatten(value, f"{prefix}{key}.")
-        else:
-            yield f"{prefix}{key}", value
+KINDS = {
+    "int": "a whole number",
+    "float": "a finite number",
+    "bool": "true or false",
+    "str": "a word",
+    "NoneType": "null",
+}
+
+
+def plainly(text: str, where: str) -> str:
+    """The parser's complaint in words: which field, what it must be, what it got."""
+    if stray := re.fullmatch(r"unrecognized arguments: (.+)", text):
+        return (
+            f"{stray[1]!r} stands alone: settings are written --field value, a mixup --mixup NAME or "
+            "FAMILY/NAME."
+        )
+    field, value = re.search(r'Parser key "([^"]+)"', text), re.search(r"(?:Got|Given) value: (.*)$", text)
+    kinds = list(dict.fromkeys(re.findall(r"Expected a <class '(\w+)'>", text)))
+    if field is None or value is None or not kinds or not set(kinds) <= set(KINDS):
+        return text
+    return f"{where}{field[1]} must be {' or '.join(KINDS[kind] for kind in kinds)}, got {value[1]}."

@@ -11,6 +11,7 @@ from samix.commands.fields import command_of, from_yaml, override, recipe_parser
 from samix.distributed import rank
 from samix.engine.config import Training, policy_name
 from samix.engine.loop import train
+from samix.engine.records import CONFIG, START, read_record
 from samix.nn.encoder import ENCODERS
 from samix.report import draw_samples
 
@@ -38,7 +39,7 @@ def launch(command: Command, words: list[str]) -> None:
     parser.add_argument("--config", type=Path, help="a YAML file instead of a recipe's name")
     for name, text in command.options:
         parser.add_argument(f"--{name}", help=text)
-    parser.add_argument("--out", type=Path, help="run folder (default: runs/<recipe>/<seed>)")
+    parser.add_argument("--out", help="run folder (default: runs/<recipe>/<seed>)")
     parser.add_argument("--seeds", type=int, nargs="+", help="train once per seed, one after another")
     parser.add_argument(
         "--devices", type=int, help="train on so many devices (DDP); short for --machine.devices"
@@ -58,8 +59,10 @@ def launch(command: Command, words: list[str]) -> None:
     if options.seeds and any(word.partition("=")[0] == "--seed" for word in rest):
         raise ValueError("--seed and --seeds were both given; name the seeds in one of them.")
     recipe = override(recipe, rest)
+    if options.out is not None and not options.out.strip():
+        raise ValueError("--out must name a folder, got nothing.")
     for seed in options.seeds or [recipe.seed]:
-        folder = options.out or Path("runs") / name
+        folder = Path(options.out) if options.out else Path("runs") / name
         folder = folder / str(seed) if options.seeds or not options.out else folder
         train_one(command, replace(recipe, seed=seed), folder, name, words, quiet=options.quiet)
 
@@ -82,9 +85,18 @@ def choose(command: Command, options: argparse.Namespace) -> tuple[str, Training
     recipe = from_yaml(options.config)
     if command_of(recipe) != command.name:
         raise ValueError(f"{options.config} is for `samix {command_of(recipe)} --config {options.config}`.")
-    # A run's own config.yaml goes by the name of its folder.
+    own = name_beside(options.config)
+    if own is not None:
+        return own, recipe
+    # A config.yaml without a run goes by the name of its folder.
     stem = options.config.stem if options.config.stem != "config" else options.config.resolve().parent.name
     return f"{stem}/{policy_name(recipe)}", recipe
+
+
+def name_beside(config: Path) -> str | None:
+    """The recipe's name, where the file is a run's own config.yaml."""
+    start = read_record(config.parent / START) if config.name == CONFIG else None
+    return None if start is None else start.get("name")
 
 
 def train_one(
@@ -101,8 +113,9 @@ def train_one(
 
 def print_help(command: Command, parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
     """The command's own words, then every field of the recipe with its present value."""
-    given = {name: getattr(options, name) for name, _ in command.options}
-    full_name, recipe = command.find(options.recipe or command.default, **given)
+    if options.recipe is None and options.config is None:
+        options.recipe = command.default
+    full_name, recipe = choose(command, options)
     print(parser.format_help())
     fields = recipe_parser(recipe, prog=f"samix {command.name}", usage=argparse.SUPPRESS)
     print(f"fields of {full_name}, with their values there:\n")

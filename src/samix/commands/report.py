@@ -16,6 +16,9 @@ def run(words: list[str]) -> None:
     parser.add_argument("runs", type=Path, nargs="+", help="run folders, or folders that hold some")
     parser.add_argument("--out", type=Path, help="the page (default: report.html in the first folder)")
     options = parser.parse_args(words)
+    out = options.out or options.runs[0] / "report.html"
+    if out.suffix.lower() not in (".html", ".htm"):
+        raise ValueError(f"--out must end in .html, got {out}.")
     runs = find_runs(options.runs)
     print_table(runs, Console())
-    print(f"page: {write_page(runs, options.out or options.runs[0] / 'report.html')}")
+    print(f"page: {write_page(runs, out)}")

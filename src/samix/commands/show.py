@@ -33,25 +33,38 @@ def run(words: list[str]) -> None:
     parser.add_argument("run", type=Path, nargs="?", help="run folder")
     parser.add_argument("--images", type=Path, nargs=2, metavar=("A", "B"), help="two picture files")
     parser.add_argument("--mixups", nargs="+", metavar="NAME", help="only these policies (default: all)")
-    parser.add_argument("--size", type=int, default=128, help="side of the square that A and B are cut to")
-    parser.add_argument("--seed", type=int, default=0, help="seed of random masks")
+    parser.add_argument("--size", type=int, help="side of the square that A and B are cut to (default: 128)")
+    parser.add_argument("--seed", type=int, help="seed of random masks (default: 0)")
     parser.add_argument("--out", type=Path, help="the picture, with --images (default: mixed.png)")
     options = parser.parse_args(words)
     if (options.run is None) == (options.images is None):
         raise ValueError("name a run folder or --images A B, one of them.")
-    if options.run is not None and options.out is not None:
-        raise ValueError("--out goes with --images; a run's picture lies in its folder.")
     if options.run is not None:
-        print(draw_samples(options.run))
+        print(draw_run(options))
         return
+    size, out = 128 if options.size is None else options.size, options.out or Path("mixed.png")
+    if size < 1:
+        raise ValueError(f"--size must be at least 1, got {size}.")
+    if out.suffix.lower() != ".png":
+        raise ValueError(f"--out must end in .png, got {out}.")
     names = options.mixups or list(MIXUPS)
     for name in names:
         if name not in MIXUPS:
             raise ValueError(f"unknown mixup {suggest(name, MIXUPS)}")
-    pictures = [square(read_picture(path), options.size) for path in options.images]
-    mixed = {name: mix_two(name, pictures, options.seed) for name in names}
+    pictures = [square(read_picture(path), size) for path in options.images]
+    mixed = {name: mix_two(name, pictures, options.seed or 0) for name in names}
     figure = comparison_figure(mixed, {name: name for name in names}, most=len(LAMS))
-    print(save_png(figure, options.out or Path("mixed.png")))
+    print(save_png(figure, out))
+
+
+def draw_run(options: argparse.Namespace) -> Path:
+    """The picture of a run's samples, which takes no further options."""
+    for name in ("mixups", "size", "seed", "out"):
+        if getattr(options, name) is not None:
+            raise ValueError(f"--{name} goes with --images; a run's picture lies in its folder, as it is.")
+    if not options.run.is_dir():
+        raise FileNotFoundError(f"{options.run} is not a run folder. Expected one such as runs/demo/samix/0.")
+    return draw_samples(options.run)
 
 
 def square(picture: Tensor, size: int) -> Tensor:

@@ -4,6 +4,7 @@ The same value is what a recipe file holds, what the command line overrides fiel
 `config.yaml` in a run folder records.
 """
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar
 
@@ -116,6 +117,7 @@ class Optimizer:
 
 
 PRECISIONS = ("32-true", "bf16-mixed", "16-mixed")
+ACCELERATORS = ("auto", "cpu", "cuda", "gpu", "mps")
 STRATEGIES = ("auto", "ddp")
 TRACKERS = ("none", "tensorboard", "wandb")
 
@@ -126,7 +128,7 @@ class Machine:
     several processes, or parts of a batch, draw their own pairs and norm their own share of a batch."""
 
     accelerator: str = "auto"
-    """auto, cpu, cuda or mps (Lightning Fabric)."""
+    """auto, cpu, cuda, gpu or mps (Lightning Fabric)."""
     devices: int = 1
     """Processes per node; more than one trains with DDP."""
     nodes: int = 1
@@ -149,6 +151,8 @@ class Machine:
     def __post_init__(self) -> None:
         if self.precision not in PRECISIONS:
             raise ValueError(f"unknown machine.precision {suggest(self.precision, PRECISIONS)}")
+        if self.accelerator not in ACCELERATORS:
+            raise ValueError(f"unknown machine.accelerator {suggest(self.accelerator, ACCELERATORS)}")
         if self.strategy not in STRATEGIES:
             raise ValueError(f"unknown machine.strategy {suggest(self.strategy, STRATEGIES)}")
         if self.tracker not in TRACKERS:
@@ -200,10 +204,11 @@ class Training:
                 f"got {self.batch_size}."
             )
         parts = self.machine.devices * self.machine.nodes * self.machine.accumulate
-        if self.batch_size < 2 * parts and not isinstance(self.mixup, Plain):
+        least = 1 if isinstance(self.mixup, Plain) else 2
+        if self.batch_size < least * parts:
             raise ValueError(
                 f"batch_size {self.batch_size} in {parts} parts (devices x nodes x accumulate) leaves less "
-                "than two pictures to mix: take a larger --batch_size or fewer parts."
+                f"than {least} to a part: take a larger --batch_size or fewer parts."
             )
 
 
@@ -236,6 +241,15 @@ def to_dict(recipe: Training) -> dict[str, Any]:
     for name in recipe.choices:
         values[name] = {"name": choice_name(recipe, name)} | values[name]
     return values
+
+
+def flatten(values: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """('data.size', 32), ... for nested dictionaries."""
+    for key, value in values.items():
+        if isinstance(value, dict):
+            yield from flatten(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
 
 
 def build_model(recipe: Recipe, classes: int, stats: Stats | None = None) -> Supervised | Mixing | SAMix:

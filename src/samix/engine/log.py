@@ -20,20 +20,15 @@ from torch import Tensor
 from samix.data.datasets import Split
 from samix.engine.checkpoint import write_text
 from samix.engine.config import Training, policy_name, to_dict
+from samix.engine.records import CONFIG, METRICS, START, SUMMARY, Row, read_record, read_rows
 from samix.methods.base import Losses
 from samix.version import __version__
 
-CONFIG = "config.yaml"
-START = "run.json"
-METRICS = "metrics.csv"
-SUMMARY = "summary.json"
 COLUMNS = (
     "epoch", "seconds", "loss", "images_per_s",
     "mixer", "local", "globally", "mask", "gamma", "gap", "deviation",
     "top1", "top5", "ece", "knn",
 )  # fmt: skip
-
-Row = dict[str, float]
 
 
 class Start(NamedTuple):
@@ -74,10 +69,7 @@ class Meter:
 def read_metrics(folder: Path, last_epoch: int) -> list[Row]:
     """The rows up to `last_epoch`: later ones belong to work that a crash undid."""
     path = folder / METRICS
-    if not path.exists():
-        return []
-    with path.open() as handle:
-        rows = [{k: float(v) for k, v in row.items() if v} for row in csv.DictReader(handle)]
+    rows = read_rows(path) if path.exists() else []
     return [row for row in rows if row["epoch"] <= last_epoch]
 
 
@@ -94,8 +86,8 @@ def write_metrics(folder: Path, rows: list[Row]) -> None:
 def started(folder: Path, name: str, command: str, split: Split, *, resumed: bool) -> Start:
     """The start of a run that begins now or, if resumed, goes on from what the folder holds."""
     commits = [commit()]
-    if resumed and (folder / START).exists():
-        commits = [*json.loads((folder / START).read_text())["commit"].split("+"), *commits]
+    if resumed and (before := read_record(folder / START)) is not None:
+        commits = [*before["commit"].split("+"), *commits]
     joined = "+".join(dict.fromkeys(filter(None, commits)))
     return Start(name, command, joined, len(split.train.labels), len(split.test.labels))
 
@@ -138,12 +130,6 @@ def summarize(start: Start, recipe: Training, rows: list[Row], results: dict[str
 def write_summary(folder: Path, summary: dict[str, Any]) -> None:
     """summary.json, whose presence says that the run is finished."""
     write_text(folder / SUMMARY, json.dumps(summary, indent=2) + "\n")
-
-
-def read_summary(folder: Path) -> dict[str, Any] | None:
-    """The summary of a finished run, None of an unfinished one."""
-    path = folder / SUMMARY
-    return json.loads(path.read_text()) if path.exists() else None
 
 
 def peak_memory_mb() -> float:

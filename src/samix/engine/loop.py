@@ -24,7 +24,6 @@ from samix.engine.log import (
     begin,
     check_complete,
     read_metrics,
-    read_summary,
     started,
     summarize,
     write_metrics,
@@ -32,6 +31,7 @@ from samix.engine.log import (
 )
 from samix.engine.optim import set_learning_rates
 from samix.engine.progress import Progress
+from samix.engine.records import SUMMARY, read_record
 from samix.engine.resume import snapshot
 from samix.engine.samples import measure_following, write_retention, write_samples
 from samix.engine.setup import make_fabric, prepare, share_buffers
@@ -66,7 +66,7 @@ def run(fabric: Fabric, recipe: Training, folder: Path, name: str, command: str,
     loader = make_loader(task.images(split), task.view(), plan, recipe.data.workers)
     batches = prepared(fabric, loader, split, recipe)
     rows = read_metrics(folder, start // plan.steps_per_epoch)
-    if start == plan.total and (finished := read_summary(folder)):
+    if start == plan.total and (finished := read_record(folder / SUMMARY)):
         return finished
     record = started(folder, name, command, split, resumed=start > 0)
     if start == plan.total:

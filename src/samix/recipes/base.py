@@ -67,6 +67,8 @@ def find_recipe(families: dict[str, Family], name: str, mixup: str | None = None
     if family_name not in families:
         raise ValueError(f"unknown recipe {suggest(name, list(families))} See `samix recipes`.")
     family = families[family_name]
+    if mixup and row_name and mixup != row_name:
+        raise ValueError(f"{name} names its row already; for another write {family_name} --mixup {mixup}.")
     row_name = mixup or row_name or family.default
     if row_name in family.rows:
         return f"{family_name}/{row_name}", family.rows[row_name]

@@ -12,7 +12,7 @@ from samix.data.datasets import Data
 from samix.engine.config import Network, Optimizer, Plain, Recipe
 from samix.methods.samix import AutoMixed, LearnedMixup
 from samix.mixups import CutMix, MixUp
-from samix.recipes.base import Family, as_published, row
+from samix.recipes.base import Family, as_published, row, speedy
 
 CIFAR = Recipe(
     data=Data(name="cifar100"),
@@ -43,6 +43,7 @@ CIFAR100_R18 = Family(
         "cutmix": row(CIFAR, CutMix(alpha=0.2)),
         "automix": row(CIFAR, AUTOMIX, learned=CIFAR_LEARNED, clean=1.0),
         "samix": row(CIFAR, SAMIX, learned=CIFAR_LEARNED, clean=1.0),
+        "samix-fast": speedy(row(CIFAR, SAMIX, learned=CIFAR_LEARNED, clean=1.0)),
     },
     alphas={"saliencymix": 0.2, "fmix": 0.2, "gridmix": 0.2, "smoothmix": 0.2},
 )
@@ -54,6 +55,7 @@ TINY_R18 = Family(
         "cutmix": row(TINY, CutMix(alpha=1.0)),
         "automix": row(TINY, AUTOMIX, learned=TINY_LEARNED, clean=1.0),
         "samix": row(TINY, SAMIX, learned=TINY_LEARNED, clean=1.0),
+        "samix-fast": speedy(row(TINY, SAMIX, learned=TINY_LEARNED, clean=1.0)),
     },
     alphas={"manifoldmix": 0.2, "gridmix": 0.2, "smoothmix": 0.2},
 )

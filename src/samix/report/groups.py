@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from samix.engine.config import flatten
 from samix.engine.resume import LEARNED as LEARNED_ON_MACHINE
 from samix.report.runs import Run
 
@@ -59,18 +60,9 @@ def method_label(run: Run) -> str:
     return row.removesuffix("-clean") + " + clean" if clean else row
 
 
-def flatten(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested settings as one level: {'optimizer.lr': 0.1}."""
-    flat: dict[str, Any] = {}
-    for name, value in values.items():
-        nested = isinstance(value, dict)
-        flat |= flatten(value, f"{prefix}{name}.") if nested else {f"{prefix}{name}": value}
-    return flat
-
-
 def learned_from(run: Run) -> Settings:
     """The row and the settings that decide what a run learns."""
-    settings = {name: str(value) for name, value in flatten(run.config).items() if decides(name)}
+    settings = {name: str(value) for name, value in flatten(run.config) if decides(name)}
     # Two rows may have one label: a clean branch can be the row's own or an option of another row.
     return {"row": split_recipe(run)[1]} | settings
 

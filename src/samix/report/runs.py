@@ -3,8 +3,6 @@
 Everything in the report comes from these files; no model is built or loaded.
 """
 
-import csv
-import json
 import zipfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,14 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import yaml
 
-CONFIG = "config.yaml"
-START = "run.json"
-METRICS = "metrics.csv"
-SUMMARY = "summary.json"
+from samix.engine.records import CONFIG, METRICS, START, SUMMARY, Row, read_record, read_rows
+
 SAMPLES = "samples.npz"
 RETENTION = "retention.csv"
-
-Row = dict[str, float]
 
 
 class Samples(NamedTuple):
@@ -132,33 +126,6 @@ def read_config(path: Path) -> dict[str, Any]:
     if not isinstance(mixup, dict) or "name" not in mixup:
         raise ValueError(f"{path} does not describe a run: it has no mixup.name.")
     return config
-
-
-def read_record(path: Path) -> dict[str, Any] | None:
-    """What a JSON file says of a run, None where there is no such file."""
-    if not path.is_file():
-        return None
-    try:
-        record = json.loads(path.read_text())
-    except ValueError as error:
-        raise ValueError(f"{path} is not readable JSON: {error}. Remove it and resume the run.") from error
-    if not isinstance(record, dict):
-        raise ValueError(f"{path} must hold one JSON object, got {type(record).__name__}.")
-    return record
-
-
-def read_rows(path: Path) -> list[Row]:
-    """Rows of numbers by column name, empty cells left out; a cut last line is left out too."""
-    text = path.read_text()
-    # Without its line end nobody knows whether the last number is whole.
-    header, *lines = list(csv.reader(text[: text.rfind("\n") + 1].splitlines())) or [[]]
-    rows = []
-    for number, cells in enumerate(lines, start=2):
-        try:
-            rows.append({name: float(cell) for name, cell in zip(header, cells, strict=True) if cell})
-        except ValueError as error:
-            raise ValueError(f"{path}, line {number}: {error}.") from error
-    return rows
 
 
 def read_samples(folder: Path) -> Samples | None:
