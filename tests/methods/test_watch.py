@@ -57,5 +57,6 @@ def test_value_the_log_of_a_batch_will_do():
     constant = MixerLog(*torch.tensor([0.5, 1.0, 0.1, 0.7, 0.05, 0.001]))
     watch = MixerWatch(patience=2)
     watch.see(constant)
+    watch.see(None)
     with pytest.warns(CollapsedMixerWarning, match=r"0\.0010"):
         watch.see(constant)

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from torchvision.transforms import v2
 
+from samix.commands.trained import check_folder
 from samix.data.folders import read_picture
 from samix.errors import suggest
 from samix.mixups import MIXUPS, Hints
@@ -62,8 +63,7 @@ def draw_run(options: argparse.Namespace) -> Path:
     for name in ("mixups", "size", "seed", "out"):
         if getattr(options, name) is not None:
             raise ValueError(f"--{name} goes with --images; a run's picture lies in its folder, as it is.")
-    if not options.run.is_dir():
-        raise FileNotFoundError(f"{options.run} is not a run folder. Expected one such as runs/demo/samix/0.")
+    check_folder(options.run)
     return draw_samples(options.run)
 
 

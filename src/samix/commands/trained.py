@@ -21,10 +21,15 @@ class Trained(NamedTuple):
     step: int
 
 
-def read_recipe(run: Path, words: Sequence[str] = ()) -> Recipe:
-    """What a run was trained with; `words` override fields of it."""
+def check_folder(run: Path) -> None:
+    """Refuses a run folder that is not there."""
     if not run.is_dir():
         raise FileNotFoundError(f"{run} is not a run folder. Expected one such as runs/demo/samix/0.")
+
+
+def read_recipe(run: Path, words: Sequence[str] = ()) -> Recipe:
+    """What a run was trained with; `words` override fields of it."""
+    check_folder(run)
     recipe = override(from_yaml(run / "config.yaml"), list(words))
     if not isinstance(recipe, Recipe):
         raise ValueError(f"{run} is a pre-training and has no classifier. Try `samix knn` or `samix linear`.")

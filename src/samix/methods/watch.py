@@ -26,9 +26,12 @@ class MixerWatch:
         self.patience = patience
         self.constant = self.lying = 0
 
-    def see(self, signs: MixerLog | Mapping[str, float]) -> None:
-        """Looks once per epoch: at `losses.log` of its last batch, or at its means by the same names."""
-        row = signs._asdict() if isinstance(signs, MixerLog) else signs
+    def see(self, signs: MixerLog | Mapping[str, float] | None) -> None:
+        """Looks once per epoch: at `losses.log` of its last batch, or at its means by the same names.
+
+        None is the log of a batch that did not train the Mixer, and says nothing.
+        """
+        row = signs._asdict() if isinstance(signs, MixerLog) else signs or {}
         if "deviation" not in row:
             return
         self.constant = self.constant + 1 if row["deviation"] < CONSTANT_MASK else 0

@@ -35,6 +35,9 @@ TINY_LEARNED = replace(TINY.optimizer, min_lr=0.05, mixer_lr=0.1, mixer_min_lr=1
 SAMIX = as_published(LearnedMixup(adjust=0.25))
 AUTOMIX = as_published(AutoMixed(adjust=0.0, mixer=replace(AutoMixed().mixer, encoding="none")))
 
+CIFAR_SAMIX = row(CIFAR, SAMIX, learned=CIFAR_LEARNED, clean=1.0)
+TINY_SAMIX = row(TINY, SAMIX, learned=TINY_LEARNED, clean=1.0)
+
 CIFAR100_R18 = Family(
     "CIFAR-100, ResNet-18 with CIFAR stem, 800 epochs; the paper's table; one GPU-day a row.",
     {
@@ -42,8 +45,8 @@ CIFAR100_R18 = Family(
         "mixup": row(CIFAR, MixUp(alpha=1.0)),
         "cutmix": row(CIFAR, CutMix(alpha=0.2)),
         "automix": row(CIFAR, AUTOMIX, learned=CIFAR_LEARNED, clean=1.0),
-        "samix": row(CIFAR, SAMIX, learned=CIFAR_LEARNED, clean=1.0),
-        "samix-fast": speedy(row(CIFAR, SAMIX, learned=CIFAR_LEARNED, clean=1.0)),
+        "samix": CIFAR_SAMIX,
+        "samix-fast": speedy(CIFAR_SAMIX),
     },
     alphas={"saliencymix": 0.2, "fmix": 0.2, "gridmix": 0.2, "smoothmix": 0.2},
 )
@@ -54,8 +57,8 @@ TINY_R18 = Family(
         "mixup": row(TINY, MixUp(alpha=1.0)),
         "cutmix": row(TINY, CutMix(alpha=1.0)),
         "automix": row(TINY, AUTOMIX, learned=TINY_LEARNED, clean=1.0),
-        "samix": row(TINY, SAMIX, learned=TINY_LEARNED, clean=1.0),
-        "samix-fast": speedy(row(TINY, SAMIX, learned=TINY_LEARNED, clean=1.0)),
+        "samix": TINY_SAMIX,
+        "samix-fast": speedy(TINY_SAMIX),
     },
     alphas={"manifoldmix": 0.2, "gridmix": 0.2, "smoothmix": 0.2},
 )
