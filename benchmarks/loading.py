@@ -32,10 +32,12 @@ from samix.data.datasets import Data, ImageSet, Split
 from samix.data.loaders import TrainPlan, make_loader
 from samix.data.ssl_views import AUGMENTS, Augment, two_views
 from samix.data.views import View, train_view
-from samix.engine.config import Machine, Network, Recipe, build_model
+from samix.engine.classification import Recipe
+from samix.engine.machine import Machine
 from samix.engine.optim import build_optimizer
 from samix.engine.setup import make_fabric
-from samix.engine.testing import prepared
+from samix.engine.testing import on_device
+from samix.nn.zoo import Network
 
 CLASSES = 10
 PICTURES = 2_000
@@ -91,12 +93,12 @@ def batches(recipe: Recipe, workers: int, count: int) -> Iterator[tuple[Tensor, 
     epochs = -(-count // (PICTURES // recipe.batch_size))
     plan = TrainPlan(PICTURES, recipe.batch_size, epochs)
     loader = make_loader(split.train, train_view(recipe.data), plan, workers)
-    return prepared(make_fabric(recipe), loader, split, recipe)
+    return on_device(make_fabric(recipe), loader, split, recipe)
 
 
 def make_step(recipe: Recipe, batch: tuple[Tensor, Tensor]) -> Callable[[], None]:
     """One plain training step on a fixed batch."""
-    model: Any = build_model(recipe, CLASSES).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    model: Any = recipe.build(CLASSES).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     optimizer = build_optimizer(model.train().parameter_groups(), recipe.optimizer)
 
     def step() -> None:

@@ -25,16 +25,15 @@ from rich.console import Console
 from rich.table import Table
 
 from samix.commands.trained import load_trained, read_recipe
+from samix.core.mixed import blend_pairs
+from samix.core.pairing import Pairing
+from samix.core.shapes import Images, Labels, Mask
 from samix.data.views import normalize, test_view
-from samix.engine.config import policy_name
-from samix.losses import EtaBalanced, eta_balanced, mask_mean_loss
-from samix.methods.samix import SAMix
-from samix.mixups.adjust import adjust_mask
-from samix.mixups.mixed import blend_pairs
+from samix.engine.training import policy_name
+from samix.learned.losses import EtaBalanced, eta_balanced, mask_mean_loss
+from samix.learned.mixer import adjust_mask, upsample_mask
+from samix.learned.samix import SAMix
 from samix.mixups.mixup import constant_mask
-from samix.nn.mixer import upsample_mask
-from samix.pairing import Pairing, as_image_weight
-from samix.typing import Images, Labels, Mask
 
 SEARCH_STEPS, SEARCH_RATE = 40, 0.3
 
@@ -61,8 +60,8 @@ def judge(model: SAMix, x: Images, y: Labels, pairing: Pairing, mask: Mask) -> E
 
 def searched_masks(model: SAMix, x: Images, y: Labels, pairing: Pairing, grid: tuple[int, int]) -> Mask:
     """Masks with mean about lam for which descent finds a low loss, from constant ones."""
-    size = (x.shape[-2], x.shape[-1])
-    start = torch.logit(as_image_weight(pairing.lam), eps=0.02)
+    size = x.shape[-2:]
+    start = torch.logit(pairing.lam.view(-1, 1, 1, 1), eps=0.02)
     cells = start.expand(len(x), 1, *grid).clone().requires_grad_()
     optimizer = torch.optim.Adam([cells], lr=SEARCH_RATE)
     for _ in range(SEARCH_STEPS):
@@ -76,7 +75,7 @@ def searched_masks(model: SAMix, x: Images, y: Labels, pairing: Pairing, grid: t
 
 def kinds(model: SAMix, x: Images, y: Labels, pairing: Pairing) -> dict[str, Mask]:
     """Every kind of masks for one batch."""
-    size = (x.shape[-2], x.shape[-1])
+    size = x.shape[-2:]
     with torch.no_grad():
         z = model.maps(x)
         learned = model.mixer(z, pairing, size)
@@ -85,7 +84,7 @@ def kinds(model: SAMix, x: Images, y: Labels, pairing: Pairing) -> dict[str, Mas
         "adjusted": adjust_mask(learned, pairing.lam),
         "swapped": adjust_mask(learned.roll(1, dims=0), pairing.lam),
         "constant": constant_mask(size, pairing.lam.expand(len(x))),
-        "searched": searched_masks(model, x, y, pairing, (z.shape[-2], z.shape[-1])),
+        "searched": searched_masks(model, x, y, pairing, z.shape[-2:]),
     }
 
 

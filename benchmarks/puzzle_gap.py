@@ -17,14 +17,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 
 import torch
+from puzzle_cut import graph_cut
 from rich.console import Console
 from rich.table import Table
 from torch import Tensor
 from torch.nn import functional as F
 
-from samix.mixups.puzzle_cut import graph_cut
-from samix.mixups.puzzle_energy import Energy, Weights, energy_of, puzzle_energy
-from samix.mixups.puzzle_solver import solve
+from samix.mixups.puzzlemix.energy import Energy, Weights, energy_of, puzzle_energy
+from samix.mixups.puzzlemix.solver import solve
 
 SIDE = 32
 BLOCKS = (2, 4, 8, 16)

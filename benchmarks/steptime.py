@@ -28,17 +28,20 @@ from timing import interleave
 from torch.utils.flop_counter import FlopCounterMode
 
 from samix.data.datasets import CIFAR_STATS, Data
-from samix.engine.config import Network, Recipe, Training, build_model
-from samix.engine.log import peak_memory_mb
+from samix.engine.classification import Recipe
 from samix.engine.memory import keep_freed_memory
 from samix.engine.optim import build_optimizer
-from samix.engine.pretraining import Pretraining, build_pretraining
-from samix.methods.moco import MoCoV2
-from samix.methods.samix_c import ClusterMixup
-from samix.methods.samix_i import InstanceMixup
+from samix.engine.pretraining import Pretraining
+from samix.engine.training import Training
+from samix.learned import Speed
+from samix.learned.samix_c import ClusterMixup
+from samix.learned.samix_i import InstanceMixup
+from samix.methods.ssl.moco import MoCoV2
 from samix.mixups import MIXUPS
+from samix.nn.zoo import Network
 from samix.recipes import CIFAR100_R18
 from samix.recipes.base import speedy
+from samix.runs.provenance import peak_memory_mb
 
 CLASSES = 100
 PLAIN, SAMIX = CIFAR100_R18.rows["plain"], CIFAR100_R18.rows["samix"]
@@ -55,7 +58,7 @@ SSL: dict[str, Training] = {
     "moco-v2": MOCO,
     "moco-v2+mixup": replace(MOCO, mixup=MIXUPS["mixup"]()),
     "moco-v2+samix-i": replace(MOCO, mixup=InstanceMixup()),
-    "moco-v2+samix-i-fast": replace(MOCO, mixup=InstanceMixup(mixer_fraction=0.25)),
+    "moco-v2+samix-i-fast": replace(MOCO, mixup=InstanceMixup(speed=Speed(fraction=0.25))),
     "moco-v2+samix-c": replace(MOCO, mixup=ClusterMixup()),
 }
 
@@ -102,9 +105,9 @@ class Result:
 def build(recipe: Training) -> Any:
     """The model of a row, ready for its first step."""
     if isinstance(recipe, Recipe):
-        return build_model(recipe, CLASSES, CIFAR_STATS)
+        return recipe.build(CLASSES, CIFAR_STATS)
     assert isinstance(recipe, Pretraining)
-    model: Any = build_pretraining(recipe, PICTURES)
+    model: Any = recipe.build(PICTURES)
     if hasattr(model, "pseudo"):
         features = torch.randn_like(model.pseudo.memory.features)
         model.pseudo.begin(features, torch.zeros(PICTURES, dtype=torch.long), 0)

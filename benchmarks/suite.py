@@ -20,10 +20,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from samix.commands.fields import from_yaml
-from samix.engine.checkpoint import write_text
-from samix.engine.config import Training
-from samix.engine.resume import comparable, differences, listed
+from samix.engine.training import Training, to_dict
 from samix.recipes import PRETRAININGS, RECIPES, find_pretraining, find_recipe
+from samix.runs.files import write_text
+from samix.runs.settings import comparable, differences, list_differences
 
 SUPERVISED = ("top1", "best", "last", "ece")
 PRETRAINED = ("knn", "linear", "nmi", "purity", "deviation")
@@ -74,10 +74,11 @@ def check_settings(folder: Path, recipe: Training) -> None:
     """Refuses a finished run of other settings: its numbers would stand under a name that is not theirs."""
     if not finished(folder):
         return
-    if changed := differences(comparable(from_yaml(folder / "config.yaml")), comparable(recipe)):
+    there, here = (comparable(to_dict(each)) for each in (from_yaml(folder / "config.yaml"), recipe))
+    if changed := differences(there, here):
         raise ValueError(
-            f"{folder} holds a run of other settings: {listed(changed)}. Remove it, or choose another "
-            "folder of runs with --runs."
+            f"{folder} holds a run of other settings: {list_differences(changed)}. Remove it, or choose "
+            "another folder of runs with --runs."
         )
 
 

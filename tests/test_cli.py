@@ -99,7 +99,7 @@ MISTAKES = {
     "train demo/samx": "unknown row of demo 'samx'. Did you mean 'samix'?",
     "train demo --mixup cutmx": "unknown mixup 'cutmx'. Did you mean 'cutmix'?",
     "train demo --encoder.name resnet-18": "unknown encoder 'resnet-18'. Did you mean 'resnet18'?",
-    "train demo --optimizer.name adamv": "unknown optimizer 'adamv'. Did you mean 'adamw'?",
+    "train demo --optimizer.name adamv": "unknown optimizer.name 'adamv'. Did you mean 'adamw'?",
     "train demo --optimzer.lr 1": "unknown field 'optimzer.lr'. Did you mean 'optimizer.lr'?",
     "train demo --lr 0.1": "unknown field 'lr'. Did you mean 'optimizer.lr'?",
     "train demo --mixup.name cutmix": "--mixup.name cannot be set on its own; choose it with --mixup NAME",

@@ -9,7 +9,7 @@ import samix
 from samix import Mix
 from samix.mixups import MIXUPS, CutMix, MixUp
 from samix.mixups.latent import LatentMixup
-from samix.nn.encoder import build_encoder
+from samix.nn.zoo import build_encoder
 
 CLASSES = 5
 ATTENTIVE = {"tokenmix", "transmix"}

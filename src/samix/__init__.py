@@ -1,15 +1,19 @@
 """samix learns how to mix images: SAMix (arXiv 2111.15454) and the mixups it compares with."""
 
 from samix import _torchvision  # noqa: F401  (must come before anything that imports torchvision)
+from samix.core.mixed import Mixed, blend
+from samix.core.pairing import Pairing, draw_pairing
 from samix.evaluate.mixed_accuracy import mixed_accuracy
-from samix.methods.mixing import Mixing
-from samix.methods.samix import AutoMixed, LearnedMixup, SAMix
+from samix.learned.automix import AutoMixed
+from samix.learned.mixer import Mixer, MixerConfig
+from samix.learned.samix import LearnedMixup, SAMix
+from samix.learned.watch import MixerWatch
+from samix.methods.around.mixing import Mixing
 from samix.methods.supervised import Objective, Supervised, linear_head
-from samix.methods.watch import MixerWatch
 from samix.mix import Mix
-from samix.mixups import MIXUPS, CutMix, Mixed, MixUp, blend
-from samix.nn import ENCODERS, Encoder, Mixer, MixerConfig, build_encoder
-from samix.pairing import Pairing, draw_pairing
+from samix.mixups import MIXUPS, CutMix, MixUp
+from samix.nn.encoder import Encoder
+from samix.nn.zoo import ENCODERS, build_encoder
 from samix.version import __version__
 
 __all__ = [

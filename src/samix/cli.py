@@ -54,7 +54,7 @@ def message(error: Exception) -> str:
 
 def run(words: list[str]) -> int:
     """Runs one command line and returns the exit code; errors of the user's making are one sentence."""
-    from samix.errors import suggest
+    from samix.core.words import suggest
 
     if words[:1] == ["help"] and len(words) > 1:
         words = [*words[1:], "--help"]
@@ -68,7 +68,7 @@ def run(words: list[str]) -> int:
         if words[0] not in COMMANDS:
             raise ValueError(f"unknown command {suggest(words[0], COMMANDS)}")
         importlib.import_module(f"samix.commands.{words[0]}").run(words[1:])
-        importlib.import_module("samix.distributed").leave()
+        importlib.import_module("samix.core.distributed").leave()
     except BrokenPipeError:  # an OSError, but nobody's mistake: see `main`
         raise
     except (ValueError, OSError, ArithmeticError, RuntimeError, ImportError) as error:

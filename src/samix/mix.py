@@ -13,17 +13,18 @@ from dataclasses import replace
 import torch
 from torch import Tensor, nn
 
-from samix.errors import suggest
-from samix.hooks import read_layer
-from samix.methods.hints import Supplier, still
-from samix.mixups import MIXUPS, Mixed, Mixup
+from samix.core.mixed import Mixed, check_images
+from samix.core.pairing import Pairing
+from samix.core.shapes import Images, Lam, Maps, RandomSource, SoftLabels, Stats
+from samix.core.words import suggest
+from samix.methods.hints import Supplier
+from samix.mixups import MIXUPS, Policy
 from samix.mixups.switch import Choice, Switch, Switching
-from samix.pairing import Pairing
-from samix.pixels import check_images
-from samix.typing import Images, Lam, Maps, RandomSource, SoftLabels, Stats
+from samix.nn.encoder import read_layer
+from samix.nn.frozen import run_frozen
 
 MODES = ("batch", "pair", "elem")
-Policies = str | Mixup | Sequence[str | Mixup] | Mapping[str, float]
+Policies = str | Policy | Sequence[str | Policy] | Mapping[str, float]
 
 
 class Mix:
@@ -161,14 +162,14 @@ class Mix:
         return mixed._replace(pairing=Pairing(*drawn))
 
 
-def one_policy(given: Policies, alpha: float | None, *, per_sample: bool) -> Mixup:
+def one_policy(given: Policies, alpha: float | None, *, per_sample: bool) -> Policy:
     """The policy, or one that switches between several, out of whatever the user gave."""
     if isinstance(given, Mapping):
         if not given or min(given.values()) < 0 or sum(given.values()) <= 0:
             raise ValueError(f"probabilities must be 0 or more and not all 0; got {dict(given)}.")
         shares = [(named(name), float(share)) for name, share in given.items()]
     else:
-        shares = [(named(each), 1.0) for each in ([given] if isinstance(given, str | Mixup) else given)]
+        shares = [(named(each), 1.0) for each in ([given] if isinstance(given, str | Policy) else given)]
         if not shares:
             raise ValueError("name at least one policy.")
     # A policy that switches stands for its members, so that alpha reaches these.
@@ -182,16 +183,16 @@ def one_policy(given: Policies, alpha: float | None, *, per_sample: bool) -> Mix
     return Switch(policies=policies, probabilities=odds, per_sample=per_sample)
 
 
-def members_of(policy: Mixup) -> list[tuple[Mixup, float]]:
+def members_of(policy: Policy) -> list[tuple[Policy, float]]:
     """The policies behind a policy, with their probabilities."""
     if isinstance(policy, Switching):
         return list(zip(policy.members, policy.odds, strict=True))
     return [(policy, 1.0)]
 
 
-def named(policy: str | Mixup) -> Mixup:
+def named(policy: str | Policy) -> Policy:
     """A policy by its name in `MIXUPS`, with its own defaults."""
-    if isinstance(policy, Mixup):
+    if isinstance(policy, Policy):
         return policy
     if policy in ("samix", "automix"):
         raise ValueError(
@@ -215,7 +216,7 @@ def maps_of(model: nn.Module | None, layer: str | None) -> Callable[[Images], Ma
         return None
 
     def maps(x: Images) -> Maps:
-        return still(model, lambda network: read_layer(network, layer, x))
+        return run_frozen(model, lambda network: read_layer(network, layer, x))
 
     return maps
 

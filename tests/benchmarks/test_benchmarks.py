@@ -11,10 +11,11 @@ import torch
 from torch import nn
 
 from samix.data.datasets import Data
-from samix.engine.config import Network, Recipe
+from samix.engine.classification import Recipe
 from samix.engine.loop import train
-from samix.methods.samix import LearnedMixup, SAMix
-from samix.nn.mixer import MixerConfig
+from samix.learned.mixer import MixerConfig
+from samix.learned.samix import LearnedMixup, SAMix
+from samix.nn.zoo import Network
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))  # as for a script, so that they find what they share

@@ -7,7 +7,7 @@ import pytest
 
 from samix.commands import demo
 from samix.data.datasets import Data
-from samix.engine.config import Network
+from samix.nn.zoo import Network
 from samix.recipes import find_recipe
 
 

@@ -6,10 +6,13 @@ import pytest
 import yaml
 
 from samix.commands.fields import from_yaml, override
-from samix.engine.config import POLICIES, Machine, Optimizer, Recipe, to_dict
-from samix.methods.samix import LearnedMixup
+from samix.engine.classification import POLICIES, Recipe
+from samix.engine.machine import Machine
+from samix.engine.optim import Optimizer
+from samix.engine.training import to_dict
+from samix.learned.mixer import MixerConfig
+from samix.learned.samix import LearnedMixup
 from samix.mixups import CutMix
-from samix.nn.mixer import MixerConfig
 from samix.recipes import RECIPES
 
 ROWS = {f"{family}/{row}": recipe for family, f in RECIPES.items() for row, recipe in f.rows.items()}

@@ -8,9 +8,9 @@ import pytest
 from samix.commands.knn import run
 from samix.data import views
 from samix.data.datasets import load_data
-from samix.engine.saved import load_encoder
 from samix.evaluate.features import features_of
 from samix.evaluate.knn import knn_accuracy
+from samix.runs.weights import load_encoder
 
 
 @pytest.fixture

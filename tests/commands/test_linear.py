@@ -8,9 +8,9 @@ import pytest
 from samix.commands.linear import protocol_for, run
 from samix.commands.probing import open_run
 from samix.data.datasets import Data
-from samix.engine.config import Network
 from samix.evaluate.linear import LinearProbe, linear_probe
 from samix.evaluate.logistic import logistic_probe
+from samix.nn.zoo import Network
 
 SHORT = ["--epochs", "4", "--batch_size", "8"]
 

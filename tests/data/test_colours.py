@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.testing import assert_close
 from torchvision.transforms.v2 import functional as tv
 
+from samix.core.images import to_bytes
 from samix.data import colours
 from samix.data.colours import (
     adjust_brightness,
@@ -22,7 +23,6 @@ from samix.data.colours import (
     solarize,
     to_grey,
 )
-from samix.pixels import to_bytes
 
 THEIRS = (tv.adjust_brightness, tv.adjust_contrast, tv.adjust_saturation, tv.adjust_hue)
 OURS = (adjust_brightness, adjust_contrast, adjust_saturation, adjust_hue)

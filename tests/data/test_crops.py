@@ -13,9 +13,9 @@ from torch.testing import assert_close
 from torchvision import transforms
 from torchvision.transforms.v2 import functional as tv
 
+from samix.core.images import to_bytes
+from samix.core.seeds import seeded
 from samix.data.crops import Boxes, draw_boxes, random_resized_crop, resized_crop
-from samix.pixels import to_bytes
-from samix.random import seeded
 
 
 def shades_apart(ours: Tensor, theirs: Tensor) -> int:

@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from samix.core.seeds import seeded
 from samix.data import ssl_views
 from samix.data.ssl_views import AUGMENTS, Augment, two_views
-from samix.random import seeded
 
 STILL = Augment(min_scale=1.0, jitter_prob=0.0, grey_prob=0.0, blur_prob=0.0, flip_prob=0.0)
 """Shows a square picture as it is."""

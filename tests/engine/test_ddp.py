@@ -9,15 +9,17 @@ import yaml
 
 from samix.commands.trained import load_trained
 from samix.engine import loop
-from samix.engine.config import Optimizer, to_dict
-from samix.engine.log import read_metrics
 from samix.engine.loop import train
+from samix.engine.optim import Optimizer
 from samix.engine.pretraining import Pretraining
 from samix.engine.setup import make_fabric
 from samix.engine.testing import evaluate, head_scores
-from samix.methods.moco import MoCoV2
-from samix.methods.pseudo import Clusters
-from samix.methods.samix_c import ClusterMixup
+from samix.engine.training import to_dict
+from samix.learned.pseudo import Clusters
+from samix.learned.samix import Speed
+from samix.learned.samix_c import ClusterMixup
+from samix.methods.ssl.moco import MoCoV2
+from samix.runs.records import read_metrics
 
 # Each process keeps its losses and, at the end, its weights. A process that is not the first may not write.
 SCRIPT = """
@@ -27,8 +29,11 @@ from pathlib import Path
 import torch
 import samix
 from samix.commands.fields import from_yaml
-from samix.engine import checkpoint, loop, samples, tasks
-from samix.nn.encoder import ENCODERS, EncoderSpec
+from samix.engine import loop
+from samix.engine.classification import Recipe
+from samix.engine.pretraining import Pretraining
+from samix.runs import checkpoint, files, samples
+from samix.nn.zoo import ENCODERS, EncoderSpec
 
 nn = torch.nn
 ENCODERS["group-norm"] = EncoderSpec(
@@ -55,7 +60,7 @@ def check(losses, step, epoch):
 
 
 loop.check_finite = check
-tasks.build_model, tasks.build_pretraining = keeping(tasks.build_model), keeping(tasks.build_pretraining)
+Recipe.build, Pretraining.build = keeping(Recipe.build), keeping(Pretraining.build)
 folder = Path(sys.argv[1])
 for name in sys.argv[2:]:
     recipe = from_yaml(folder / f"{name}.yaml")
@@ -64,7 +69,7 @@ for name in sys.argv[2:]:
     if fabric.global_rank > 0:
         def refuse(path, write):
             raise AssertionError(f"process {fabric.global_rank} writes {path}")
-        checkpoint.write_atomically = samples.write_atomically = refuse
+        files.write_atomically = checkpoint.write_atomically = samples.write_atomically = refuse
     loop.train(recipe, folder / name, name=f"tiny/{name}", quiet=True)
     record = {"losses": kept["losses"], "model": kept["model"].state_dict()}
     torch.save(record, folder / f"{name}.{fabric.global_rank}.pt")
@@ -81,7 +86,7 @@ def free_port() -> int:
 def recipes(tiny, group_norm):
     """SAMix with a Mixer that some batches leave out, plain training without batch statistics, SAMix-C."""
     two = replace(tiny().machine, devices=2)
-    learned = replace(tiny().mixup, mixer_probability=0.7)
+    learned = replace(tiny().mixup, speed=Speed(fraction=0.5, prob=0.7))
     plain = tiny("plain", encoder=group_norm, optimizer=Optimizer(lr=0.3), epochs=2)
     return {
         "samix": tiny(mixup=learned, machine=two, epochs=2),

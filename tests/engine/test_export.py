@@ -8,11 +8,10 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import load_file
 
-from samix.engine.config import Network, build_model
+from samix.core.pairing import Pairing
 from samix.engine.export import export_weights
-from samix.nn.encoder import build_encoder
-from samix.nn.mixer import MixerConfig
-from samix.pairing import Pairing
+from samix.learned.mixer import MixerConfig
+from samix.nn.zoo import Network, build_encoder
 
 X = torch.randn(2, 3, 32, 32, generator=torch.Generator().manual_seed(0))
 
@@ -37,13 +36,13 @@ def test_value_encoder_of_a_run_loads_into_our_encoder(finished):
 def test_value_config_json_says_what_the_headers_say(finished, tiny, tmp_path, read_json):
     assert read_json(finished / "config.json") == describe(finished / "mixer.safetensors")
     recipe = tiny("cutmix")
-    export_weights(tmp_path, recipe, build_model(recipe, 3), ("a", "b", "c"))
+    export_weights(tmp_path, recipe, recipe.build(3), ("a", "b", "c"))
     assert read_json(tmp_path / "config.json") == describe(tmp_path / "encoder.safetensors")
 
 
 def test_value_encoder_loads_into_a_plain_timm_model(tiny, tmp_path):
     recipe = tiny("cutmix", encoder=Network(name="resnet18"))
-    model = build_model(recipe, 3).eval()
+    model = recipe.build(3).eval()
     export_weights(tmp_path, recipe, model, ("a", "b", "c"))
     plain = timm.create_model("resnet18", num_classes=0).eval()
     plain.load_state_dict(load_file(tmp_path / "encoder.safetensors"))
@@ -54,7 +53,7 @@ def test_value_encoder_loads_into_a_plain_timm_model(tiny, tmp_path):
 
 def test_value_mixer_and_the_encoder_it_reads_paint_the_same_masks(tiny, tmp_path):
     recipe = tiny()
-    model = build_model(recipe, 12).eval()
+    model = recipe.build(12).eval()
     export_weights(tmp_path, recipe, model, tuple("abcdefghijkl"))
     path = tmp_path / "mixer.safetensors"
     tensors, about = load_file(path), describe(path)

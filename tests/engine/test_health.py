@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from samix.engine.health import NonFiniteLossError, check_finite
-from samix.methods.base import Losses
+from samix.contract import Losses
+from samix.engine.step import NonFiniteLossError, check_finite
 
 
 @pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])

@@ -6,9 +6,9 @@ import pytest
 import torch
 import yaml
 
-from samix.engine.config import to_dict
-from samix.engine.log import read_metrics
 from samix.engine.loop import train
+from samix.engine.training import to_dict
+from samix.runs.records import read_metrics
 
 SCRIPT = """
 import os, signal, sys

@@ -9,22 +9,16 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from samix.contract import Losses, MixerLog
 from samix.data.datasets import load_data
-from samix.engine import log
-from samix.engine.log import (
-    COLUMNS,
-    Meter,
-    Start,
-    begin,
-    commit,
-    git,
-    read_metrics,
-    started,
-    summarize,
-    write_metrics,
-)
+from samix.engine import summary as summaries
+from samix.engine.step import Meter
+from samix.engine.summary import describe_start, summarize
 from samix.engine.tasks import accuracies
-from samix.methods.base import Losses, MixerLog
+from samix.engine.training import to_dict
+from samix.runs import provenance
+from samix.runs.provenance import commit, git
+from samix.runs.records import COLUMNS, Start, begin_run, read_metrics, write_metrics
 
 
 def losses(value: float, gamma: float | None = 0.5) -> Losses:
@@ -118,9 +112,9 @@ def test_value_commits_of_a_start(tiny, tmp_path, monkeypatch):
     split = load_data(tiny().data)
     begun = []
     for now, resumed in (("a", False), ("b", True), ("a", True), ("", True), ("c", False)):
-        monkeypatch.setattr(log, "commit", lambda now=now: now)
-        begun.append(started(tmp_path, "tiny/samix", "samix train tiny", split, resumed=resumed))
-        begin(tmp_path, tiny(), begun[-1])
+        monkeypatch.setattr(summaries, "commit", lambda now=now: now)
+        begun.append(describe_start(tmp_path, "tiny/samix", "samix train tiny", split, resumed=resumed))
+        begin_run(tmp_path, to_dict(tiny()), begun[-1])
     assert [start.commit for start in begun] == ["a", "a+b", "a+b", "a+b", "c"]
     assert begun[0][:2] == ("tiny/samix", "samix train tiny") and begun[0][3:] == (24, 12)
 
@@ -135,7 +129,7 @@ def test_value_commit_is_that_of_our_own_checkout(tmp_path, monkeypatch):
     file.write_text("1")
     for words in (["init", "-q"], ["add", "log.py"], ["commit", "-q", "-m", "ours"]):
         in_git(tmp_path, *words)
-    monkeypatch.setattr(log, "__file__", str(file))
+    monkeypatch.setattr(provenance, "__file__", str(file))
     full = git("rev-parse", "HEAD", folder=tmp_path)
     assert len(full) == 40 and commit() == full[:10]
     file.write_text("2")
@@ -147,5 +141,5 @@ def test_value_somebody_elses_commit_is_not_ours(tmp_path, monkeypatch):
     for words in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "theirs"]):
         in_git(tmp_path, *words)
     assert git("log", "--format=%s", folder=tmp_path) == "theirs"
-    monkeypatch.setattr(log, "__file__", str(tmp_path / "log.py"))
+    monkeypatch.setattr(provenance, "__file__", str(tmp_path / "log.py"))
     assert commit() == ""

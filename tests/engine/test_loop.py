@@ -9,23 +9,24 @@ import yaml
 from lightning_fabric import Fabric
 from torch import Tensor, nn
 
+from samix.contract import Losses
 from samix.data.datasets import load_data
 from samix.data.views import normalize
-from samix.engine import log, loop
-from samix.engine.checkpoint import load_checkpoint, save_checkpoint
-from samix.engine.config import Machine, Optimizer, build_model, to_dict
-from samix.engine.health import NonFiniteLossError, check_finite
-from samix.engine.log import read_metrics
-from samix.engine.loop import due, train, train_step
-from samix.engine.optim import build_optimizer
-from samix.engine.resume import comparable
+from samix.engine import loop, summary
+from samix.engine.loop import due, train
+from samix.engine.machine import Machine
+from samix.engine.optim import Optimizer, build_optimizer
 from samix.engine.setup import make_fabric, prepare
+from samix.engine.step import NonFiniteLossError, check_finite, train_step
 from samix.engine.tasks import task_of
-from samix.methods.base import Losses
-from samix.methods.samix import SAMix
+from samix.engine.training import to_dict
+from samix.learned.mixer import MixerConfig
+from samix.learned.samix import SAMix
+from samix.learned.watch import CollapsedMixerWarning
 from samix.methods.supervised import Objective
-from samix.methods.watch import CollapsedMixerWarning
-from samix.nn.mixer import MixerConfig
+from samix.runs.checkpoint import load_checkpoint, save_checkpoint
+from samix.runs.records import read_metrics
+from samix.runs.settings import comparable
 
 STEPS = 4
 """Steps of an epoch of the tiny recipe."""
@@ -161,7 +162,7 @@ def test_value_the_optimizers_state_comes_back_to_where_the_weights_are(tiny, tm
     recipe = tiny()
     go(replace(recipe, epochs=1), tmp_path / "done")
     kept = load_checkpoint(tmp_path / "done")
-    save_checkpoint(tmp_path, kept | {"recipe": comparable(recipe)})
+    save_checkpoint(tmp_path, kept | {"recipe": comparable(to_dict(recipe))})
     monkeypatch.setattr(Fabric, "to_device", lambda self, module: module.double())
     fabric = make_fabric(recipe)
     fabric.launch()
@@ -223,7 +224,7 @@ def test_value_a_run_that_starts_anew_is_not_finished(tiny, tmp_path, monkeypatc
 
 def test_value_the_commit_is_that_of_the_start(tiny, tmp_path, monkeypatch, read_json):
     def at(commit: str) -> None:
-        monkeypatch.setattr(log, "commit", lambda: commit)
+        monkeypatch.setattr(summary, "commit", lambda: commit)
 
     at("a")
     with monkeypatch.context() as patch:
@@ -324,7 +325,7 @@ def one_step(recipe, batch=None, parts: int = 1, clip: float | None = None):
     fabric.launch()
     split = load_data(recipe.data)
     torch.manual_seed(0)
-    model = build_model(recipe, 12)
+    model = recipe.build(12)
     before = {name: value.clone() for name, value in model.state_dict().items()}
     wrapped, optimizer = fabric.setup(model, build_optimizer(model.parameter_groups(), recipe.optimizer))
     images = normalize(split.train.pictures, split.mean, split.std)

@@ -6,9 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from samix.engine.config import Optimizer
-from samix.engine.optim import build_optimizer, set_learning_rates, undecayed
-from samix.nn.encoder import build_encoder
+from samix.engine.optim import Optimizer, build_optimizer, set_learning_rates, undecayed
+from samix.nn.zoo import build_encoder
 
 NAMES = ["sgd", "adamw", "lamb"]
 

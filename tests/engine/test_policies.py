@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from samix.engine.config import Network
 from samix.engine.loop import train
 from samix.mixups import MIXUPS
+from samix.nn.zoo import Network
 
 ATTENTIVE = ("transmix", "tokenmix")
 

@@ -10,22 +10,25 @@ import yaml
 from safetensors.torch import load_file
 
 from samix.commands.fields import from_yaml
+from samix.contract import Plain
 from samix.data.datasets import Data
 from samix.engine import loop
-from samix.engine.config import Machine, Network, Plain, to_dict
 from samix.engine.loop import train
-from samix.engine.pretraining import METHODS, VIEW_POLICIES, Pretraining, build_pretraining
-from samix.methods.byol import BYOLConfig
-from samix.methods.moco import MoCoV1, MoCoV2
-from samix.methods.mocov3 import MoCoV3Config
-from samix.methods.pseudo import Clusters
-from samix.methods.samix_c import ClusterMixup
-from samix.methods.samix_i import InstanceMixup
-from samix.methods.simclr import SimCLRConfig
-from samix.methods.simsiam import SimSiamConfig
-from samix.methods.swav import SwAVConfig
+from samix.engine.machine import Machine
+from samix.engine.pretraining import METHODS, VIEW_POLICIES, Pretraining
+from samix.engine.training import to_dict
+from samix.learned.mixer import MixerConfig
+from samix.learned.pseudo import Clusters
+from samix.learned.samix_c import ClusterMixup
+from samix.learned.samix_i import InstanceMixup
+from samix.methods.ssl.byol import BYOLConfig
+from samix.methods.ssl.moco import MoCoV1, MoCoV2
+from samix.methods.ssl.mocov3 import MoCoV3Config
+from samix.methods.ssl.simclr import SimCLRConfig
+from samix.methods.ssl.simsiam import SimSiamConfig
+from samix.methods.ssl.swav import SwAVConfig
 from samix.mixups import CutMix
-from samix.nn.mixer import MixerConfig
+from samix.nn.zoo import Network
 
 SMALL = {
     "simclr": SimCLRConfig(hidden=16, dim=8),
@@ -143,7 +146,7 @@ def test_value_a_config_file_gives_the_recipe_back(mixup, tmp_path: Path):
 def test_error_more_clusters_than_pictures():
     recipe = tiny(mixup="samix-c")
     with pytest.raises(ValueError, match="only 2 training pictures"):
-        build_pretraining(recipe, 2)
+        recipe.build(2)
 
 
 def test_error_accumulation_and_names():

@@ -5,9 +5,9 @@ import io
 import torch
 from rich.console import Console
 
+from samix.contract import Losses
 from samix.engine import progress
 from samix.engine.progress import Progress
-from samix.methods.base import Losses
 
 LOSSES = Losses(torch.tensor(1.25))
 

@@ -8,10 +8,12 @@ import torch
 from lightning_fabric.plugins.precision import MixedPrecision, Precision
 
 from samix.data.datasets import Data, ImageSet, load_data
-from samix.engine.checkpoint import load_checkpoint, save_checkpoint
-from samix.engine.config import Machine, Optimizer, build_model
-from samix.engine.optim import build_optimizer
-from samix.engine.resume import comparable, differences, resume, snapshot
+from samix.engine.machine import Machine
+from samix.engine.optim import Optimizer, build_optimizer
+from samix.engine.resume import resume, snapshot
+from samix.engine.training import to_dict
+from samix.runs.checkpoint import load_checkpoint, save_checkpoint
+from samix.runs.settings import comparable, differences
 
 SPLIT = load_data(Data(size=16, train_pictures=24, test_pictures=12))
 """The pictures of the tiny recipe."""
@@ -19,7 +21,7 @@ SPLIT = load_data(Data(size=16, train_pictures=24, test_pictures=12))
 
 @pytest.fixture
 def built(tiny):
-    model = build_model(tiny(), 12)
+    model = tiny().build(12)
     return model, build_optimizer(model.parameter_groups(), tiny().optimizer), Precision()
 
 
@@ -32,7 +34,7 @@ def test_value_model_and_optimizer_come_back(tiny, built, tmp_path):
     model(torch.randn(6, 3, 16, 16), torch.arange(6)).total.backward()
     optimizer.step()
     save_checkpoint(tmp_path, snapshot(tiny(), SPLIT, model, optimizer, precision, 5))
-    fresh = build_model(tiny(), 12)
+    fresh = tiny().build(12)
     other = build_optimizer(fresh.parameter_groups(), tiny().optimizer)
     assert resume(tiny(), tmp_path, SPLIT, fresh, other, precision) == 5
     for name, value in model.state_dict().items():
@@ -123,7 +125,7 @@ def test_value_differences():
 
 def test_value_a_recipe_is_the_same_after_a_trip_through_a_file(tiny, built, tmp_path):
     save_checkpoint(tmp_path, snapshot(tiny(), SPLIT, *built, 0))
-    assert load_checkpoint(tmp_path)["recipe"] == comparable(tiny())
+    assert load_checkpoint(tmp_path)["recipe"] == comparable(to_dict(tiny()))
 
 
 def test_value_the_scale_of_float16_losses_comes_back(tiny, built, tmp_path):

@@ -8,9 +8,8 @@ import torch
 from samix.data.datasets import load_data
 from samix.data.views import normalize
 from samix.engine import testing
-from samix.engine.config import build_model
-from samix.engine.health import NonFiniteLossError
 from samix.engine.setup import make_fabric
+from samix.engine.step import NonFiniteLossError
 from samix.engine.testing import evaluate, head_scores
 from samix.evaluate.accuracy import Score, count, score
 from samix.methods.supervised import Objective
@@ -22,7 +21,7 @@ def parts(tiny):
     recipe = replace(recipe, data=replace(recipe.data, test_pictures=30))
     fabric = make_fabric(recipe)
     fabric.launch()
-    model = build_model(recipe, 12)
+    model = recipe.build(12)
     for head in (model.method.head, model.method.clean_head):
         torch.nn.init.normal_(head.weight)
     return fabric, model, load_data(recipe.data), recipe

@@ -4,14 +4,15 @@ import sys
 from contextlib import contextmanager
 from dataclasses import replace
 from types import ModuleType, SimpleNamespace
+from typing import get_args, get_type_hints
 
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from samix.engine.config import TRACKERS, Machine
-from samix.engine.log import read_metrics
 from samix.engine.loop import train
+from samix.engine.machine import Machine
 from samix.engine.tracking import STARTERS, tracking
+from samix.runs.records import read_metrics
 
 
 def tracked(recipe, tracker):
@@ -39,7 +40,7 @@ def stand_in_for_wandb(runs):
 
 
 def test_value_every_name_has_a_tracker():
-    assert tuple(STARTERS) == TRACKERS
+    assert tuple(STARTERS) == get_args(get_type_hints(Machine)["tracker"])
 
 
 def test_value_tensorboard_has_every_number_of_metrics(tiny, tmp_path):
@@ -88,6 +89,6 @@ def test_error_names_the_missing_package(tiny, tmp_path, monkeypatch, tracker, m
     assert not (tmp_path / "metrics.csv").exists()
 
 
-def test_error_unknown_tracker():
+def test_error_unknown_tracker(unchecked_shapes):
     with pytest.raises(ValueError, match="unknown machine.tracker 'tensorbord'.*tensorboard"):
         Machine(tracker="tensorbord")

@@ -8,7 +8,7 @@ from torch.testing import assert_close
 from samix.data import views
 from samix.data.datasets import Data, load_data
 from samix.evaluate.features import extract, features_of
-from samix.nn.encoder import build_encoder
+from samix.nn.zoo import build_encoder
 
 DATA = Data(size=16, train_pictures=24, test_pictures=13)
 

@@ -2,10 +2,11 @@ import pytest
 import torch
 from torch.testing import assert_close
 
+from samix.core.mixed import Mixed, blend
+from samix.core.pairing import Pairing
 from samix.data.synthetic import draw_pictures
 from samix.evaluate.retention import Retention, mixed_retention, object_retention, retention_sweep
-from samix.mixups import CutMix, Mixed, MixUp, blend
-from samix.pairing import Pairing
+from samix.mixups import CutMix, MixUp
 
 
 def slow_share(weight, objects):

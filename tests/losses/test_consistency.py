@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from samix.losses.consistency import jensen_shannon
+from samix.losses.classification import jensen_shannon
 
 
 @pytest.fixture

@@ -7,11 +7,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from samix.losses.in_batch import in_batch_nce_per_sample, nt_xent_per_sample
-from samix.losses.info_nce import mixup_info_nce
-from samix.losses.parents import over_parents
-from samix.mixups.mixed import Parents
-from samix.pairing import Pairing
+from samix.core.mixed import Parents
+from samix.core.pairing import Pairing
+from samix.losses.contrastive import in_batch_nce_per_sample, mixup_info_nce, nt_xent_per_sample, over_parents
 
 INDEX = torch.tensor([2, 0, 3, 1])
 OWN = torch.arange(4)

@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from samix.losses.parents import over_parents
-from samix.mixups.mixed import Mixed, Parents
-from samix.pairing import Pairing
+from samix.core.mixed import Mixed, Parents
+from samix.core.pairing import Pairing
+from samix.losses.contrastive import over_parents
 
 TABLE = torch.randn(4, 4, generator=torch.Generator().manual_seed(1))  # loss of image i with positive j
 

@@ -5,8 +5,9 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from samix.methods.hints import Supplier, frozen, input_saliency, pixels_of, teacher_of
-from samix.typing import Stats
+from samix.core.shapes import Stats
+from samix.methods.hints import Supplier, input_saliency, pixels_of, teacher_of
+from samix.nn.frozen import freeze
 
 STATS = Stats((0.4, 0.5, 0.6), (0.2, 0.25, 0.3))
 
@@ -67,7 +68,7 @@ def test_gradient_saliency_leaves_nothing_behind(network, batch):
 def test_value_frozen_restores_mixed_modes_also_after_an_error(network):
     network.body[1].eval()
     network.head.bias.requires_grad_(False)
-    with pytest.raises(KeyError), frozen(network):
+    with pytest.raises(KeyError), freeze(network):
         assert not network.training and not network.head.weight.requires_grad
         raise KeyError
     assert network.training and not network.body[1].training

@@ -7,10 +7,12 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional as F
 
+from samix.core.mixed import Mixed
+from samix.core.pairing import Pairing
 from samix.methods.supervised import Objective, Supervised, linear_head, part_of, random_crop
-from samix.mixups import Mixed, MixUp
-from samix.nn.encoder import Encoder, build_encoder
-from samix.pairing import Pairing
+from samix.mixups import MixUp
+from samix.nn.encoder import Encoder
+from samix.nn.zoo import build_encoder
 
 CLASSES = 5
 Y = torch.tensor([0, 3, 1, 3])

@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import nn
 
+from samix.core.pairing import Pairing
 from samix.mixups.alignmix import AlignMix, align, align_and_blend, patch_side
 from samix.mixups.sinkhorn import squared_distances, transport_plan
-from samix.nn.encoder import build_encoder
-from samix.pairing import Pairing
+from samix.nn.zoo import build_encoder
 
 INDEX = torch.tensor([2, 0, 1])
 

@@ -6,9 +6,9 @@ import pytest
 import torch
 from torch import Tensor
 
+from samix.core.pairing import Pairing
 from samix.mixups import Hints
 from samix.mixups.attentivemix import AttentiveMix, attentivemix_mask, strongest_cells
-from samix.pairing import Pairing
 
 
 def pictures(batch: int, size: tuple[int, int] = (12, 20), dtype: torch.dtype = torch.float32) -> Tensor:

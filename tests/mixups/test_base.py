@@ -4,10 +4,9 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from samix.mixups.base import Mixup
-from samix.mixups.labels import check_labels, one_hot
-from samix.mixups.mixed import Mixed, blend
-from samix.pairing import Pairing
+from samix.core.mixed import Mixed, blend, check_labels, one_hot
+from samix.core.pairing import Pairing
+from samix.mixups.base import Policy
 
 LABELS = torch.tensor([0, 3, 1, 3])
 INDEX = torch.tensor([1, 2, 3, 0])
@@ -132,5 +131,5 @@ def test_error_labels_of_a_wrong_shape():
 
 
 def test_error_a_policy_without_a_mask():
-    with pytest.raises(TypeError, match="Mixup must define mask"):
-        Mixup()(torch.rand(2, 3, 8, 8), Pairing(torch.tensor([0.5]), torch.tensor([1, 0])))
+    with pytest.raises(TypeError, match="Policy must define mask"):
+        Policy()(torch.rand(2, 3, 8, 8), Pairing(torch.tensor([0.5]), torch.tensor([1, 0])))

@@ -7,8 +7,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from samix.core.mixed import blend
 from samix.mixups.cutmix import cutmix_mask, outside_interval
-from samix.mixups.mixed import blend
 
 
 def loop_mask(height: int, width: int, lam: float, row: int, column: int) -> torch.Tensor:

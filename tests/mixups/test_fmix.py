@@ -6,8 +6,8 @@ import math
 import pytest
 import torch
 
+from samix.core.pairing import Pairing
 from samix.mixups.fmix import SPECTRA, FMix, code_spectrum, fmix_mask, keep_largest, paper_spectrum
-from samix.pairing import Pairing
 
 SIZES = [(8, 8), (8, 12), (13, 8), (9, 15)]
 

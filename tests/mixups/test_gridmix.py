@@ -7,8 +7,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from samix.core.pairing import Pairing
 from samix.mixups.gridmix import Grid, GridMix, grid_mask, place_window
-from samix.pairing import Pairing
 
 SIZES = [(8, 8), (12, 20), (21, 9), (32, 32)]
 

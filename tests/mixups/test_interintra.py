@@ -3,10 +3,10 @@
 import pytest
 import torch
 
+from samix.core.pairing import Pairing, draw_lam
 from samix.mixups import MIXUPS, Hints
 from samix.mixups.cutmix import cutmix_mask
 from samix.mixups.interintra import InterIntra
-from samix.pairing import Pairing, draw_lam
 
 LABELS = torch.tensor([0, 0, 1, 2, 1, 2])
 INDEX = torch.tensor([1, 2, 4, 0, 3, 5])  # alike: pairs (0, 1), (2, 4), (5, 5)

@@ -3,14 +3,15 @@
 import pytest
 import torch
 
-from samix.mixups import MIXUPS, Mixed, Mixup, TokenMix
-from samix.pairing import Pairing
+from samix.core.mixed import Mixed
+from samix.core.pairing import Pairing
+from samix.mixups import MIXUPS, Policy, TokenMix
 
 SIZES = [(8, 8), (12, 20), (32, 32)]
 
 
 @pytest.fixture(params=MIXUPS.values(), ids=MIXUPS.keys())
-def policy(request) -> Mixup:
+def policy(request) -> Policy:
     return request.param()
 
 

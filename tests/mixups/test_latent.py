@@ -6,14 +6,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from samix.methods.mixing import Mixing
+from samix.core.pairing import Pairing
+from samix.methods.around.mixing import Mixing
 from samix.methods.supervised import Supervised, linear_head
 from samix.mixups.alignmix import AlignMix
 from samix.mixups.latent import LatentMixup, MixedMaps
 from samix.mixups.manifoldmix import ManifoldMix
 from samix.mixups.patchup import PatchUp
-from samix.nn.encoder import build_encoder
-from samix.pairing import Pairing
+from samix.nn.zoo import build_encoder
 
 POLICIES = {
     "manifoldmix": ManifoldMix,

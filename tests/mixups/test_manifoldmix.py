@@ -4,10 +4,10 @@ import pytest
 import torch
 from torch import nn
 
-from samix.hooks import read_layer
+from samix.core.pairing import Pairing
 from samix.mixups.manifoldmix import ManifoldMix, interpolate
-from samix.nn.encoder import build_encoder
-from samix.pairing import Pairing
+from samix.nn.encoder import read_layer
+from samix.nn.zoo import build_encoder
 
 INDEX = torch.tensor([2, 0, 1])
 

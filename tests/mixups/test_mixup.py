@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from samix.core.pairing import Pairing
 from samix.mixups.mixup import MixUp, constant_mask
-from samix.pairing import Pairing
 
 
 @pytest.mark.parametrize("count", [1, 3])

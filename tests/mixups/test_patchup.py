@@ -4,10 +4,10 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from samix.mixups.mixed import Mixed
+from samix.core.mixed import Mixed
+from samix.core.pairing import Pairing
 from samix.mixups.patchup import PatchUp, draw_holes, fitting_block, seed_rate
-from samix.nn.encoder import build_encoder
-from samix.pairing import Pairing
+from samix.nn.zoo import build_encoder
 
 INDEX = torch.tensor([2, 0, 1])
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch.nn import functional as F
 
+from samix.core.pairing import Pairing
 from samix.mixups.resizemix import Interval, ResizeMix, draw_interval
-from samix.pairing import Pairing
 
 SIZES = [(8, 8), (12, 20), (21, 9)]
 

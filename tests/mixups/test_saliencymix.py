@@ -6,10 +6,11 @@ import pytest
 import torch
 from torch import Tensor
 
-from samix.mixups import Hints, Mixed
+from samix.core.mixed import Mixed
+from samix.core.pairing import Pairing
+from samix.mixups import Hints
 from samix.mixups.saliency import fine_grained_saliency
 from samix.mixups.saliencymix import SaliencyMix, peak_mask, to_bytes
-from samix.pairing import Pairing
 
 
 def pictures(batch: int, size: tuple[int, int] = (12, 20), dtype: torch.dtype = torch.float32) -> Tensor:

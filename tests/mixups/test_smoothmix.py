@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
+from samix.core.pairing import Pairing
 from samix.mixups.smoothmix import SmoothMix, smoothmix_mask
-from samix.pairing import Pairing
 
 
 @pytest.mark.parametrize("size", [(8, 8), (12, 20), (21, 9)])

@@ -7,10 +7,11 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from samix.core.mixed import Mixed
+from samix.core.pairing import Pairing
 from samix.methods.hints import teacher_of
-from samix.mixups import Hints, Mixed
+from samix.mixups import Hints
 from samix.mixups.supermix import Goal, SuperMix, blur, mask_of, newton_step, supervise
-from samix.pairing import Pairing
 
 CLASSES = 6
 

@@ -4,18 +4,18 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from samix.methods.mixing import Mixing
+from samix.core.pairing import Pairing
+from samix.methods.around.mixing import Mixing
 from samix.methods.supervised import Supervised
 from samix.mixups.attentivemix import AttentiveMix
-from samix.mixups.base import Hints, Mixup
+from samix.mixups.base import Hints, Policy
 from samix.mixups.cutmix import CutMix
 from samix.mixups.manifoldmix import ManifoldMix
 from samix.mixups.mixup import MixUp
 from samix.mixups.switch import Choice, MixupCutMix, Switch
 from samix.mixups.tokenmix import TokenMix
 from samix.mixups.transmix import TransMix
-from samix.nn.encoder import build_encoder
-from samix.pairing import Pairing
+from samix.nn.zoo import build_encoder
 
 
 def ring(batch: int) -> Tensor:
@@ -146,7 +146,7 @@ def test_value_a_choice_is_a_pairing_and_keeps_its_members():
     assert Choice(lam, index).member is None
 
 
-class Doubling(Mixup):
+class Doubling(Policy):
     """A member that reaches into the network's outputs."""
 
     def mask(self, x: Tensor, pairing: Pairing, hints: Hints, generator: torch.Generator | None) -> Tensor:

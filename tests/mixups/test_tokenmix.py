@@ -7,7 +7,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from samix.methods.mixing import Mixing
+from samix.core.pairing import Pairing
+from samix.methods.around.mixing import Mixing
 from samix.methods.supervised import Objective, Supervised
 from samix.mixups.base import Hints
 from samix.mixups.tokenmix import (
@@ -19,8 +20,7 @@ from samix.mixups.tokenmix import (
     to_pixels,
     token_shares,
 )
-from samix.nn.encoder import build_encoder
-from samix.pairing import Pairing
+from samix.nn.zoo import build_encoder
 
 
 def ring(batch: int) -> Tensor:

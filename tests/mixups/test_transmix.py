@@ -5,13 +5,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from samix.attention import class_row
-from samix.methods.mixing import Mixing
+from samix.core.pairing import Pairing
+from samix.methods.around.mixing import Mixing
 from samix.methods.supervised import Supervised
 from samix.mixups.cutmix import CutMix
 from samix.mixups.transmix import TransMix, covered_attention
+from samix.nn.attention import class_row
 from samix.nn.encoder import Encoder
-from samix.pairing import Pairing
 
 
 class TinyTransformer(nn.Module):

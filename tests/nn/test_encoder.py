@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
-from samix.hooks import find_layer, read_layer
-from samix.nn.encoder import ENCODERS, Encoder, as_map, build_encoder
+from samix.nn.encoder import Encoder, as_map, find_layer, read_layer
+from samix.nn.zoo import ENCODERS, build_encoder
 
 # name: (image side, channels and side of the layer's map, width of the features)
 EXPECTED = {

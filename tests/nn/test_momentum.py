@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from samix.nn.momentum import momentum_copy, momentum_update
+from samix.nn.encoder import momentum_copy, momentum_update
 
 
 def network() -> nn.Sequential:

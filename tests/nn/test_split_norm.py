@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import nn
 
-from samix.nn.encoder import build_encoder
 from samix.nn.split_norm import SplitBatchNorm, split_norms
+from samix.nn.zoo import build_encoder
 
 
 def lively_norm(channels: int = 3) -> nn.BatchNorm2d:

@@ -3,8 +3,9 @@
 import pytest
 import torch
 
-from samix.engine.config import POLICIES, build_model, policy_name
-from samix.methods.samix import LearnedMixup
+from samix.engine.classification import POLICIES
+from samix.engine.training import policy_name
+from samix.learned.samix import LearnedMixup
 from samix.mixups import CutMix
 from samix.recipes import RECIPES, find_recipe
 
@@ -32,7 +33,7 @@ def test_value_every_row_builds(name):
     recipe = ROWS[name]
     # Shapes without weights; probing runs the network, which needs no data on the meta device.
     with torch.device("meta"):
-        model = build_model(recipe, 10)
+        model = recipe.build(10)
     method = getattr(model, "method", model)
     assert method.head.out_features == 10
     branch = recipe.objective.clean_weight > 0 and recipe.objective.clean_head

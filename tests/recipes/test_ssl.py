@@ -3,9 +3,9 @@
 import pytest
 import torch
 
-from samix.engine.config import choice_name
-from samix.engine.pretraining import METHODS, Pretraining, build_pretraining
-from samix.methods.self_mixing import Terms
+from samix.engine.pretraining import METHODS, Pretraining
+from samix.engine.training import choice_name
+from samix.methods.ssl.base import Terms
 from samix.mixups import CutMix
 from samix.recipes import PRETRAININGS, find_pretraining
 from samix.recipes.ssl_base import PRESETS
@@ -27,7 +27,7 @@ def test_value_every_method_of_a_family_builds(family):
     for method in PRETRAININGS[family].methods:
         _, recipe = find_pretraining(family, method, "samix-i")
         with torch.device("meta"):
-            model = build_pretraining(recipe, 100_000)
+            model = recipe.build(100_000)
         assert set(model.parameter_groups()) >= {"encoder", "mixer"}
 
 

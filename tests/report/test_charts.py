@@ -5,8 +5,8 @@ import pytest
 
 from samix.report.charts import curves_figure, gather, mixer_figure, retention_figure
 from samix.report.groups import group_runs
-from samix.report.runs import read_run
 from samix.report.style import write_png
+from samix.runs.folder import read_run
 
 
 def line(axes, label):

@@ -12,8 +12,8 @@ from samix.report.figures import (
     sample_figure,
     spread,
 )
-from samix.report.runs import read_samples
 from samix.report.style import write_png
+from samix.runs.samples import read_samples
 
 
 def words(figure):

@@ -3,12 +3,12 @@ import shutil
 
 import pytest
 
-from samix.engine.config import to_dict
-from samix.engine.resume import LEARNED
+from samix.engine.training import to_dict
 from samix.recipes import PRETRAININGS, RECIPES, find_pretraining
 from samix.recipes.ssl_base import PRESETS
 from samix.report.groups import differences, group_runs, method_label, split_recipe
-from samix.report.runs import Run, read_run
+from samix.runs.folder import Run, read_run
+from samix.runs.settings import LEARNED_ON_MACHINE
 
 
 @pytest.mark.parametrize(
@@ -122,7 +122,7 @@ def test_a_copy_of_a_run_is_no_second_seed(write_run):
     assert [run.path for run in group.copies] == [path]
 
 
-@pytest.mark.parametrize("name", LEARNED)
+@pytest.mark.parametrize("name", LEARNED_ON_MACHINE)
 def test_what_of_the_machine_is_learned_from_is_not_averaged(write_run, name):
     paths = [write_run(seed=seed, settings={"machine": {name: seed + 1, "threads": seed}}) for seed in (0, 1)]
     labels = [group.method for group in group_runs(map(read_run, paths))]

@@ -7,8 +7,8 @@ import pytest
 from samix.report import find_runs, write_page
 from samix.report import page as module
 from samix.report.page import page
-from samix.report.runs import read_run
 from samix.report.style import write_png
+from samix.runs.folder import read_run
 
 VOID = {"meta", "img"}
 

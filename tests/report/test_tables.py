@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from samix.report.runs import read_run
 from samix.report.tables import MEASURES, compare, html_rows, is_best, measures_of, print_table, repeats
+from samix.runs.folder import read_run
 
 
 def printed(runs, width=120, **options):

@@ -1,6 +1,6 @@
 from samix.report import compare
-from samix.report.runs import read_run
 from samix.report.words import verdict
+from samix.runs.folder import read_run
 
 
 def test_chance_is_named_with_one_seed_only(write_run):

@@ -31,7 +31,8 @@ def run(words: list[str]) -> None:
     fabric = make_fabric(recipe)
     fabric.launch()
     split, model, step = load_trained(options.run, recipe)
-    scores = evaluate(fabric, fabric.to_device(model), split, recipe)
+    fabric.to_device(model)
+    scores = evaluate(fabric, model, split, recipe)
     if not fabric.is_global_zero:
         return
     if options.json:

@@ -2,6 +2,7 @@
 
 import argparse
 import re
+import warnings
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -10,9 +11,12 @@ from typing import Any, TypeVar, get_args, get_type_hints
 import yaml
 from jsonargparse import ArgumentParser, set_parsing_settings
 
-from samix.engine.config import Recipe, Training, flatten, to_dict
+from samix.core.renamed import OLD_NAMES
+from samix.core.words import suggest
+from samix.engine.classification import Recipe
 from samix.engine.pretraining import Pretraining
-from samix.errors import suggest
+from samix.engine.training import Training, to_dict
+from samix.runs.settings import flatten, modernise
 
 AnyRecipe = TypeVar("AnyRecipe", bound=Training)
 
@@ -36,7 +40,7 @@ def recipe_parser(base: Training, **options: Any) -> ArgumentParser:
 
 def override(base: AnyRecipe, words: list[str]) -> AnyRecipe:
     """The recipe with the fields that `--field value` words name."""
-    known = known_fields(base)
+    words, known = [today(base, word) for word in words], known_fields(base)
     for word in words:
         name = word.removeprefix("--").partition("=")[0]
         if not word.startswith("--") or name in known:
@@ -52,6 +56,17 @@ def override(base: AnyRecipe, words: list[str]) -> AnyRecipe:
     return _recipe(base, parser, lambda: parser.parse_args(words), where="--")
 
 
+def today(base: Training, word: str) -> str:
+    """A word with its field under the name of today, where it has an old one; says so."""
+    name, equals, value = word.removeprefix("--").partition("=")
+    group, _, field = name.partition(".")
+    if not word.startswith("--") or group != "mixup" or not base.mixup.learned or field not in OLD_NAMES:
+        return word
+    new = f"mixup.{OLD_NAMES[field]}"
+    warnings.warn(f"--{name} is now called --{new}.", FutureWarning, stacklevel=2)
+    return f"--{new}{equals}{value}"
+
+
 def from_yaml(path: Path) -> Training:
     """The recipe of a YAML file, as every run folder has one; missing fields take their defaults."""
     if not path.is_file():
@@ -63,6 +78,7 @@ def from_yaml(path: Path) -> Training:
         raise ValueError(f"{path} is not YAML: {error}") from error
     if not isinstance(values, dict):
         raise ValueError(f"{path} must hold fields of a recipe, got {type(values).__name__}.")
+    values = modernise(values)
     base, chosen = start_of(path, values)
     known = known_fields(base)
     for field, value in flatten(values | chosen):
@@ -115,7 +131,7 @@ def nullable(settings: Any, prefix: str = "") -> Iterator[str]:
 
 def command_of(base: Training) -> str:
     """The command that trains such a recipe."""
-    return "pretrain" if isinstance(base, Pretraining) else "train"
+    return base.command
 
 
 def _recipe(base: AnyRecipe, parser: ArgumentParser, parse: Any, where: str) -> AnyRecipe:
@@ -143,6 +159,9 @@ def plainly(text: str, where: str) -> str:
             "FAMILY/NAME."
         )
     field, value = re.search(r'Parser key "([^"]+)"', text), re.search(r"(?:Got|Given) value: (.*)$", text)
+    if field is not None and value is not None and (words := re.search(r"Literal\[(.*?)\]", text)):
+        known = re.findall(r"'([^']*)'", words[1])
+        return f"{'' if where == '--' else where}unknown {field[1]} {suggest(value[1], known)}"
     kinds = list(dict.fromkeys(re.findall(r"Expected a <class '(\w+)'>", text)))
     if field is None or value is None or not kinds or not set(kinds) <= set(KINDS):
         return text

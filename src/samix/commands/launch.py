@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from samix.commands.fields import command_of, from_yaml, override, recipe_parser
-from samix.distributed import rank
-from samix.engine.config import Training, policy_name
+from samix.core.distributed import rank
 from samix.engine.loop import train
-from samix.engine.records import CONFIG, START, read_record
-from samix.nn.encoder import ENCODERS
+from samix.engine.training import Training, policy_name
+from samix.nn.zoo import ENCODERS
 from samix.report import draw_samples
+from samix.runs.records import CONFIG, START, read_record
 
 
 class Command(NamedTuple):

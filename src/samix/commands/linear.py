@@ -5,7 +5,7 @@ from dataclasses import asdict, fields, replace
 from typing import Any
 
 from samix.commands.probing import Opened, open_run, publish, split_words
-from samix.errors import suggest
+from samix.core.words import suggest
 from samix.evaluate.linear import PROTOCOLS, LinearProbe, linear_probe
 from samix.evaluate.logistic import logistic_probe
 

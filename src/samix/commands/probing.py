@@ -15,11 +15,12 @@ from torch import Tensor
 from samix.commands.fields import from_yaml, override
 from samix.data.datasets import Data, ImageSet, Split, load_data
 from samix.data.views import test_view
-from samix.engine.checkpoint import write_text
-from samix.engine.config import Machine, Network
-from samix.engine.saved import load_encoder
+from samix.engine.machine import Machine
 from samix.evaluate.features import features_of
 from samix.nn.encoder import Encoder
+from samix.nn.zoo import Network
+from samix.runs.files import write_text
+from samix.runs.weights import load_encoder
 
 PERCENT = {"top1": "top-1 %", "top5": "top-5 %", "ece": "ECE %"}
 
@@ -67,8 +68,7 @@ def open_run(folder: Path, words: list[str]) -> Opened:
             "--data.name folder --data.root FOLDER with train/<class>/ and val/<class>/ inside."
         )
     device = device_of(recipe.machine)
-    layout = torch.channels_last if recipe.machine.channels_last else torch.contiguous_format
-    encoder = saved.encoder.to(device).to(memory_format=layout)  # type: ignore[call-overload]
+    encoder = saved.encoder.to(device).to(memory_format=recipe.machine.layout)  # type: ignore[call-overload]
     return Opened(folder, encoder, saved.network, recipe.data, split, device)
 
 

@@ -10,12 +10,12 @@ from torch.nn import functional as F
 from torchvision.transforms import v2
 
 from samix.commands.trained import check_folder
+from samix.core.pairing import Pairing
+from samix.core.seeds import seeded
+from samix.core.words import suggest
 from samix.data.folders import read_picture
-from samix.errors import suggest
 from samix.mixups import MIXUPS, Hints
 from samix.mixups.saliency import fine_grained_saliency
-from samix.pairing import Pairing
-from samix.random import seeded
 from samix.report import Samples, comparison_figure, draw_samples, save_png
 
 LAMS = (0.0, 0.2, 0.4, 0.5, 0.6, 0.8, 1.0)

@@ -5,19 +5,17 @@ from pathlib import Path
 from typing import NamedTuple
 
 from samix.commands.fields import from_yaml, override
+from samix.contract import Model
 from samix.data.datasets import Split, load_data
-from samix.engine.checkpoint import load_checkpoint, restore
-from samix.engine.config import Recipe, build_model
-from samix.methods.mixing import Mixing
-from samix.methods.samix import SAMix
-from samix.methods.supervised import Supervised
+from samix.engine.classification import Recipe
+from samix.runs.checkpoint import load_checkpoint, restore
 
 
 class Trained(NamedTuple):
     """What a run folder holds, with the pictures that it learned from and was tested on."""
 
     split: Split
-    model: Supervised | Mixing | SAMix
+    model: Model
     step: int
 
 
@@ -45,6 +43,6 @@ def load_trained(run: Path, recipe: Recipe) -> Trained:
     known = found.get("pictures", {}).get("classes", list(split.train.classes))
     if known != list(split.train.classes):
         raise ValueError(f"{run} knows the classes {known}, the pictures have {list(split.train.classes)}.")
-    model = build_model(recipe, len(split.train.classes), split.stats)
+    model = recipe.build(len(split.train.classes), split.stats)
     restore(model, found["model"], run)
     return Trained(split, model, found["step"])

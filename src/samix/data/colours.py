@@ -15,9 +15,8 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
-from samix.pairing import as_image_weight
-from samix.random import uniform
-from samix.typing import Images, PerSample
+from samix.core.seeds import uniform
+from samix.core.shapes import Images, PerSample
 
 Strengths = tuple[float, float, float, float]
 LUMA = (0.2989, 0.587, 0.114)
@@ -63,18 +62,18 @@ def grey(x: Images) -> Float[Tensor, "B 1 H W"]:
 
 def adjust_brightness(x: Images, factor: PerSample) -> Images:
     """Every pixel times the factor."""
-    return (x * as_image_weight(factor)).clamp_(0, 1)
+    return (x * factor.view(-1, 1, 1, 1)).clamp_(0, 1)
 
 
 def adjust_contrast(x: Images, factor: PerSample) -> Images:
     """The distance of every pixel to the picture's mean brightness times the factor."""
     mean = x.mean(dim=(2, 3)) @ x.new_tensor(LUMA)
-    return torch.lerp(as_image_weight(mean), x, as_image_weight(factor)).clamp_(0, 1)
+    return torch.lerp(mean.view(-1, 1, 1, 1), x, factor.view(-1, 1, 1, 1)).clamp_(0, 1)
 
 
 def adjust_saturation(x: Images, factor: PerSample) -> Images:
     """The distance of every pixel to its own grey times the factor."""
-    return torch.lerp(grey(x), x, as_image_weight(factor)).clamp_(0, 1)
+    return torch.lerp(grey(x), x, factor.view(-1, 1, 1, 1)).clamp_(0, 1)
 
 
 def adjust_hue(x: Images, turn: PerSample) -> Images:

@@ -13,9 +13,8 @@ from jaxtyping import Bool, Float, UInt8
 from torch import Tensor
 from torchvision.transforms import v2
 
-from samix.pairing import as_image_weight
-from samix.random import uniform
-from samix.typing import Index
+from samix.core.seeds import uniform
+from samix.core.shapes import Index
 
 Pictures = UInt8[Tensor, "B 3 h w"] | Sequence[Tensor]
 TRIES = 10
@@ -49,7 +48,7 @@ def random_resized_crop(
         for picture, *box in zip(pictures, *(edge.tolist() for edge in boxes), strict=True)
     ]
     x = torch.stack(crops) / 255
-    return torch.where(as_image_weight(flipped).to(x.device), x.flip(3), x)
+    return torch.where(flipped.view(-1, 1, 1, 1).to(x.device), x.flip(3), x)
 
 
 def draw_boxes(heights: Index, widths: Index, min_scale: float) -> Boxes:

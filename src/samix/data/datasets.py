@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from samix.core.seeds import fold
+from samix.core.shapes import Labels, Stats
+from samix.core.words import suggest
 from samix.data import tiny_imagenet
 from samix.data.cifar import FOLDERS, cifar_source, read_cifar
 from samix.data.folders import LazyPictures, read_folder, read_pictures
 from samix.data.packs import Packed, all_of, find_root, read_pack
 from samix.data.synthetic import SHAPES, draw_pictures
-from samix.errors import suggest
-from samix.random import fold
-from samix.typing import Labels, Stats
 
 VIEWS = ("crop-flip", "resized-crop", "none")
 SHOWN = 400

@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 from torch.utils.data import DataLoader, Dataset, Sampler
 
+from samix.core.seeds import fold, seeded
+from samix.core.shapes import Labels
 from samix.data.datasets import ImageSet
 from samix.data.views import View
-from samix.random import fold, seeded
-from samix.typing import Labels
 
 
 class Draw(NamedTuple):

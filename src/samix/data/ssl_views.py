@@ -13,9 +13,9 @@ import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
+from samix.core.images import to_bytes
 from samix.data.colours import Strengths, gaussian_blur, jitter, solarize, to_grey
 from samix.data.crops import Pictures, random_resized_crop
-from samix.pixels import to_bytes
 
 PART = 2**18
 """Pixels that are worked on at a time: few enough for the processor's cache."""

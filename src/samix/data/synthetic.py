@@ -23,7 +23,7 @@ TILT = 0.5
 """Objects lean by at most this angle (radians); a full turn makes the task much slower to learn."""
 
 
-class Pictures(NamedTuple):
+class Drawn(NamedTuple):
     """Pictures with their classes and with the place of the object in each."""
 
     images: UInt8[Tensor, "N 3 S S"]
@@ -254,7 +254,7 @@ def draw_object(
     return colour * (1 + 0.35 * slope[:, None]), soften(inside, radius, size)
 
 
-def draw_chunk(size: int, classes: int, seed: int) -> Pictures:
+def draw_chunk(size: int, classes: int, seed: int) -> Drawn:
     """`ROUNDS` pictures of every class; each run of `classes` pictures shows every class once."""
     dice = Dice(ROUNDS * classes, seed)
     labels = torch.rand(ROUNDS, classes, generator=dice.generator).argsort(dim=1).flatten()
@@ -267,10 +267,10 @@ def draw_chunk(size: int, classes: int, seed: int) -> Pictures:
     scene = paint(background, colour, cover)
     scene = scene + 0.02 * torch.randn(scene.shape, generator=dice.generator)
     images = (255 * scene.clamp(0, 1)).round().to(torch.uint8)
-    return Pictures(images, labels, cover[:, None] > 0.5)
+    return Drawn(images, labels, cover[:, None] > 0.5)
 
 
-def draw_pictures(count: int, *, size: int = 32, classes: int = len(SHAPES), seed: int = 0) -> Pictures:
+def draw_pictures(count: int, *, size: int = 32, classes: int = len(SHAPES), seed: int = 0) -> Drawn:
     """The first `count` pictures of the endless dataset `seed`, the classes balanced within one.
 
     The same seed gives the same pictures, and the first pictures do not depend on `count`. Take train
@@ -285,4 +285,4 @@ def draw_pictures(count: int, *, size: int = 32, classes: int = len(SHAPES), see
     # torch's CPU generator reads 32 bits of a seed; the odd factor keeps the chunks of all seeds apart.
     seeds = ((seed * 1_000_003 + k) % 2**32 for k in range(-(-count // (ROUNDS * classes))))
     chunks = [draw_chunk(size, classes, each) for each in seeds]
-    return Pictures(*(torch.cat(parts)[:count] for parts in zip(*chunks, strict=True)))
+    return Drawn(*(torch.cat(parts)[:count] for parts in zip(*chunks, strict=True)))

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 from torchvision.transforms import InterpolationMode, v2
 
+from samix.core.images import to_bytes, to_pixels
+from samix.core.shapes import Images, RawImages, Stats
 from samix.data.datasets import Data
-from samix.pixels import to_bytes, to_pixels
-from samix.typing import Images, RawImages, Stats
 
 View = Callable[[Sequence[Tensor] | Tensor], Tensor]
 

@@ -1,25 +1,21 @@
-"""Weights to use elsewhere: encoder.safetensors for any loop, mixer.safetensors for SAMix-P.
-
-What their headers say of them is in config.json too, for those who read no safetensors.
-"""
+"""Weights to use elsewhere, out of a finished run: the encoder for any loop, and the Mixer where there is
+one."""
 
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
-from samix.engine.checkpoint import prefixed, save_weights, write_text
-from samix.engine.config import Training
-from samix.methods.base import method_of
-from samix.methods.samix import LearnedMixing
+from samix.contract import Model, Paints
+from samix.engine.training import Training
+from samix.runs.files import DESCRIPTION, ENCODER, MIXER, write_text
+from samix.runs.weights import save_weights
 
 
-def export_weights(folder: Path, recipe: Training, model: Any, classes: tuple[str, ...]) -> None:
+def export_weights(folder: Path, recipe: Training, model: Model, classes: tuple[str, ...]) -> None:
     """The online encoder with its network's own names; the Mixer together with the encoder it reads."""
     described = {"encoder": asdict(recipe.encoder), "size": recipe.data.size, "classes": list(classes)}
-    save_weights(folder / "encoder.safetensors", method_of(model).encoder.network.state_dict(), described)
-    if isinstance(model, LearnedMixing):
-        pair = prefixed("mixer", model.mixer) | prefixed("encoder", model.read_encoder.network)
-        described["mixer"] = asdict(model.settings.mixer)
-        save_weights(folder / "mixer.safetensors", pair, described)
-    write_text(folder / "config.json", json.dumps(described, indent=2) + "\n")
+    save_weights(folder / ENCODER, model.encoder.network.state_dict(), described)
+    if isinstance(model, Paints):
+        weights, described["mixer"] = model.mixer_weights()
+        save_weights(folder / MIXER, weights, described)
+    write_text(folder / DESCRIPTION, json.dumps(described, indent=2) + "\n")

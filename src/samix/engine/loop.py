@@ -6,43 +6,31 @@ again ends with the same weights as one that was not.
 
 import time
 from pathlib import Path
-from typing import Any
 
 import torch
 from lightning_fabric import Fabric
-from torch import Tensor
 
+from samix.contract import Model
+from samix.core.seeds import fold
 from samix.data.datasets import Split, load_data
 from samix.data.loaders import TrainPlan, make_loader
-from samix.engine.checkpoint import save_checkpoint
-from samix.engine.config import Training
 from samix.engine.export import export_weights
-from samix.engine.health import check_finite, check_weights
-from samix.engine.lock import locked
-from samix.engine.log import (
-    Meter,
-    begin,
-    check_complete,
-    read_metrics,
-    started,
-    summarize,
-    write_metrics,
-    write_summary,
-)
 from samix.engine.optim import set_learning_rates
 from samix.engine.progress import Progress
-from samix.engine.records import SUMMARY, read_record
 from samix.engine.resume import snapshot
 from samix.engine.samples import measure_following, write_retention, write_samples
 from samix.engine.setup import make_fabric, prepare, share_buffers
+from samix.engine.step import Meter, check_finite, check_weights, train_step
+from samix.engine.summary import check_complete, describe_start, summarize
 from samix.engine.tasks import task_of
-from samix.engine.testing import prepared
+from samix.engine.testing import on_device
 from samix.engine.tracking import no_tracker, tracking
-from samix.methods.base import Losses, mean_losses
-from samix.methods.watch import MixerWatch
-from samix.random import fold
-
-Summary = dict[str, Any]
+from samix.engine.training import Training, to_dict
+from samix.learned.watch import MixerWatch
+from samix.runs.checkpoint import save_checkpoint
+from samix.runs.files import SUMMARY
+from samix.runs.lock import locked
+from samix.runs.records import Summary, begin_run, read_metrics, read_record, write_metrics, write_summary
 
 
 def train(recipe: Training, folder: Path, *, name: str, command: str = "", quiet: bool = False) -> Summary:
@@ -64,15 +52,15 @@ def run(fabric: Fabric, recipe: Training, folder: Path, name: str, command: str,
         start=start, seed=recipe.seed, rank=fabric.global_rank, world=fabric.world_size,
     )  # fmt: skip
     loader = make_loader(task.images(split), task.view(), plan, recipe.data.workers)
-    batches = prepared(fabric, loader, split, recipe)
+    batches = on_device(fabric, loader, split, recipe)
     rows = read_metrics(folder, start // plan.steps_per_epoch)
     if start == plan.total and (finished := read_record(folder / SUMMARY)):
         return finished
-    record = started(folder, name, command, split, resumed=start > 0)
+    record = describe_start(folder, name, command, split, resumed=start > 0)
     if start == plan.total:
         check_complete(folder, rows, recipe)
     elif fabric.is_global_zero:
-        begin(folder, recipe, record)
+        begin_run(folder, to_dict(recipe), record)
     watch, tracker = MixerWatch(), tracking if fabric.is_global_zero else no_tracker
 
     with (
@@ -117,33 +105,12 @@ def run(fabric: Fabric, recipe: Training, folder: Path, name: str, command: str,
     return summary
 
 
-def leave_behind(folder: Path, recipe: Training, model: Any, split: Split, summary: Summary) -> None:
+def leave_behind(folder: Path, recipe: Training, model: Model, split: Split, summary: Summary) -> None:
     """What a finished run hands over; the summary comes last, because it says that all is there."""
     export_weights(folder, recipe, model, split.train.classes)
     write_samples(folder, recipe, model, split)
     write_retention(folder, recipe, model, split)
     write_summary(folder, summary)
-
-
-def train_step(
-    fabric: Fabric, model: Any, optimizer: Any, batch: tuple[Tensor, Tensor], recipe: Training, share: float
-) -> Losses:
-    """One optimiser step on one batch, in as many parts as the recipe asks."""
-    parts = recipe.machine.accumulate
-    pieces = list(zip(*(values.tensor_split(parts) for values in batch), strict=True))
-    weighted = []
-    for number, (x, y) in enumerate(pieces, start=1):
-        with fabric.no_backward_sync(model, enabled=number < len(pieces)):
-            losses: Losses = model(x, y, share)
-            weight = len(x) / len(batch[0])
-            fabric.backward(losses.total * weight)
-        weighted.append((losses, weight))
-    if recipe.optimizer.clip is not None:
-        # Not finite: float16 skips such a step by itself, and otherwise `check_finite` says more.
-        fabric.clip_gradients(model, optimizer, max_norm=recipe.optimizer.clip, error_if_nonfinite=False)
-    optimizer.step()
-    optimizer.zero_grad(set_to_none=True)
-    return mean_losses(weighted)
 
 
 def due(epoch: int, every: int, epochs: int, last: int) -> bool:

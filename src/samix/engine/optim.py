@@ -1,13 +1,48 @@
 """One optimizer with groups: the encoder's and the Mixer's parameters, each with its own schedule."""
 
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from typing import Literal
 
 from timm.optim import Lamb
 from torch import nn, optim
 
-from samix.engine.config import Optimizer
+from samix.core.checks import check_below_one, check_not_negative, check_positive, check_words
+from samix.core.schedules import warmup_cosine
 from samix.engine.lars import Lars
-from samix.schedules import warmup_cosine
+
+
+@dataclass(frozen=True, kw_only=True)
+class Optimizer:
+    """How weights move. The Mixer has its own learning rate and momentum."""
+
+    name: Literal["sgd", "adamw", "lamb", "lars"] = "sgd"
+    """sgd, adamw, lamb or lars."""
+    lr: float = 0.1
+    """Learning rate of the encoder and its heads at the given batch size."""
+    min_lr: float = 0.0
+    """Where the encoder's half cosine ends."""
+    weight_decay: float = 5e-4
+    """Weight decay; adamw, lamb and lars spare biases and norms."""
+    momentum: float = 0.9
+    """Momentum of sgd and lars."""
+    warmup_epochs: float = 0.0
+    """Linear warm-up from 0."""
+    mixer_lr: float = 0.1
+    """Learning rate of the Mixer."""
+    mixer_min_lr: float = 0.0
+    """Where the Mixer's half cosine ends."""
+    mixer_momentum: float = 0.9
+    """Momentum of sgd and lars for the Mixer."""
+    clip: float | None = None
+    """Largest norm of the gradient of encoder and Mixer together; null: no clipping (lamb clips at 1)."""
+
+    def __post_init__(self) -> None:
+        check_words(self, "optimizer")
+        check_positive(self, "optimizer", "lr", "mixer_lr", "clip")
+        check_below_one(self, "optimizer", "momentum", "mixer_momentum")
+        check_not_negative(self, "optimizer", "min_lr", "mixer_min_lr", "weight_decay", "warmup_epochs")
+
 
 MOMENTA: dict[str, Callable[[Optimizer], float]] = {
     "encoder": lambda config: config.momentum,

@@ -7,9 +7,9 @@ from rich.console import Console
 from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
-from samix.engine.config import Training, policy_name
-from samix.engine.log import Row
-from samix.methods.base import Losses
+from samix.contract import Losses
+from samix.engine.training import Training, policy_name
+from samix.runs.records import Row
 
 LINES = 10
 """Without a terminal, so many lines per run."""

@@ -1,34 +1,33 @@
 """From a recipe to what can be trained: Fabric, model, optimizer, and what the folder already holds."""
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from lightning_fabric import Fabric
 from lightning_fabric.strategies import DDPStrategy
-from torch import distributed, nn
+from torch import distributed, nn, optim
 
+from samix.contract import Model
+from samix.core.distributed import Replicated
+from samix.core.seeds import fold
 from samix.data.datasets import Split
-from samix.engine.config import Training
 from samix.engine.half import avoid_forbidden_tiles
 from samix.engine.memory import keep_freed_memory
 from samix.engine.optim import build_optimizer, undecayed
 from samix.engine.resume import resume
 from samix.engine.tasks import Task
-from samix.methods.base import method_of
-from samix.nn.clusters import ClusterMemory
-from samix.nn.queue import Queue
-from samix.random import fold
+from samix.engine.training import Training
 
 
 class Trainee(NamedTuple):
     """A model on its device with all that moves it."""
 
-    model: Any
+    model: Model
     """The model itself: its own methods, its own names of weights."""
-    wrapped: Any
+    wrapped: nn.Module
     """The same behind Fabric, which synchronises gradients: call it for the losses."""
-    optimizer: Any
+    optimizer: optim.Optimizer
     """The optimizer, behind Fabric too."""
     start: int
     """Steps that are done already."""
@@ -39,7 +38,7 @@ def make_fabric(recipe: Training) -> Fabric:
     machine = recipe.machine
     if machine.threads:
         torch.set_num_threads(machine.threads)
-    several = machine.strategy == "ddp" or machine.devices * machine.nodes > 1
+    several = machine.strategy == "ddp" or machine.processes > 1
     fabric = Fabric(
         accelerator=machine.accelerator,
         devices=machine.devices,
@@ -58,8 +57,7 @@ def prepare(fabric: Fabric, recipe: Training, folder: Path, task: Task, split: S
     if fabric.device.type == "cpu":
         keep_freed_memory()
     torch.manual_seed(fold(recipe.seed, "weights"))
-    layout = torch.channels_last if recipe.machine.channels_last else torch.contiguous_format
-    model: Any = synchronised(fabric, task.build(split).to(memory_format=layout))
+    model = synchronise_norms(fabric, task.build(split).to(memory_format=recipe.machine.layout))  # type: ignore[call-overload]
     ignore_memories(model)
     wrapped, optimizer = fabric.setup(
         model, build_optimizer(model.parameter_groups(), recipe.optimizer, undecayed(model))
@@ -68,14 +66,14 @@ def prepare(fabric: Fabric, recipe: Training, folder: Path, task: Task, split: S
     start = resume(recipe, folder, split, model, optimizer, fabric.strategy.precision)
     task.prepare(fabric, model, split)
     if recipe.machine.compile:
-        method_of(model).encoder.network.compile()
+        model.encoder.network.compile()
     return Trainee(model, wrapped, optimizer, start)
 
 
-def synchronised(fabric: Fabric, model: nn.Module) -> nn.Module:
+def synchronise_norms(fabric: Fabric, model: Model) -> Model:
     """Batch norm over all processes where the method asks for it and the device can."""
     several = fabric.world_size > 1 and fabric.device.type == "cuda"
-    if several and getattr(method_of(model), "sync_norm", False):
+    if several and model.sync_norm:
         return nn.SyncBatchNorm.convert_sync_batchnorm(model)
     return model
 
@@ -100,10 +98,10 @@ def share_buffers(fabric: Fabric, model: nn.Module) -> None:
 
 
 def memories(model: nn.Module) -> list[str]:
-    """The names of all buffers of queues and cluster memories."""
+    """The names of all buffers that the processes change alike: queues, cluster memories."""
     return [
         f"{name}.{buffer}"
         for name, module in model.named_modules()
-        if isinstance(module, Queue | ClusterMemory)
+        if isinstance(module, Replicated)
         for buffer, _ in module.named_buffers()
     ]

@@ -1,5 +1,6 @@
 """What a run does with its pictures: learn labels, or learn without them. The loop knows neither."""
 
+from collections.abc import Callable
 from functools import partial
 from statistics import median
 from typing import Any, Protocol, runtime_checkable
@@ -8,23 +9,21 @@ import torch
 from lightning_fabric import Fabric
 from torch import nn
 
+from samix.contract import Clustered, Model
+from samix.core.mixed import check_labels
+from samix.core.seeds import fold
 from samix.data.datasets import ImageSet, Split
 from samix.data.ssl_views import AUGMENTS, two_views
 from samix.data.views import View, test_view, train_view
-from samix.engine.config import Recipe, Training, build_model
-from samix.engine.log import Row
-from samix.engine.pretraining import Pretraining, build_pretraining
+from samix.engine.classification import Recipe
+from samix.engine.pretraining import Pretraining
 from samix.engine.testing import evaluate, head_scores
+from samix.engine.training import Training
 from samix.evaluate.clusters import cluster_quality
 from samix.evaluate.features import features_of
 from samix.evaluate.knn import knn_accuracy
 from samix.evaluate.logistic import logistic_probe
-from samix.methods.base import method_of
-from samix.methods.pseudo import PseudoLabels
-from samix.mixups.labels import check_labels
-from samix.random import fold
-
-Summary = dict[str, Any]
+from samix.runs.records import Row, Summary
 
 
 @runtime_checkable
@@ -34,7 +33,7 @@ class Task(Protocol):
     tested_last: int
     """In how many epochs at the end there is a test anyway."""
 
-    def build(self, split: Split) -> Any:
+    def build(self, split: Split) -> Model:
         """A fresh model."""
 
     def images(self, split: Split) -> ImageSet:
@@ -43,14 +42,48 @@ class Task(Protocol):
     def view(self) -> View:
         """How a batch of them is seen."""
 
-    def prepare(self, fabric: Fabric, model: Any, split: Split) -> None:
+    def prepare(self, fabric: Fabric, model: Model, split: Split) -> None:
         """What must be done before the first step of a run, also of a resumed one."""
 
-    def score(self, fabric: Fabric, model: Any, split: Split) -> Row:
+    def score(self, fabric: Fabric, model: Model, split: Split) -> Row:
         """The test of an epoch."""
 
-    def summary(self, fabric: Fabric, model: Any, split: Split, rows: list[Row]) -> Summary:
+    def summary(self, fabric: Fabric, model: Model, split: Split, rows: list[Row]) -> Summary:
         """What the run came to."""
+
+
+class Classification:
+    """Supervised training, tested by the accuracy of every head."""
+
+    tested_last = 10
+
+    def __init__(self, recipe: Recipe) -> None:
+        self.recipe = recipe
+
+    def build(self, split: Split) -> Model:
+        if len(split.train.classes) < 2:
+            raise ValueError(
+                f"the pictures have one class only, {split.train.classes[0]!r}: nothing to tell apart. "
+                "`samix pretrain` learns without labels."
+            )
+        for images in (split.train, split.test):
+            check_labels(images.labels, len(split.train.classes))
+        return self.recipe.build(len(split.train.classes), split.stats)
+
+    def images(self, split: Split) -> ImageSet:
+        return split.train
+
+    def view(self) -> View:
+        return train_view(self.recipe.data)
+
+    def prepare(self, fabric: Fabric, model: Model, split: Split) -> None:
+        """Nothing."""
+
+    def score(self, fabric: Fabric, model: Model, split: Split) -> Row:
+        return head_scores(evaluate(fabric, model, split, self.recipe))
+
+    def summary(self, fabric: Fabric, model: Model, split: Split, rows: list[Row]) -> Summary:
+        return accuracies(rows)
 
 
 def accuracies(rows: list[Row]) -> Summary:
@@ -72,40 +105,6 @@ def accuracies(rows: list[Row]) -> Summary:
     }
 
 
-class Classification:
-    """Supervised training, tested by the accuracy of every head."""
-
-    tested_last = 10
-
-    def __init__(self, recipe: Recipe) -> None:
-        self.recipe = recipe
-
-    def build(self, split: Split) -> nn.Module:
-        if len(split.train.classes) < 2:
-            raise ValueError(
-                f"the pictures have one class only, {split.train.classes[0]!r}: nothing to tell apart. "
-                "`samix pretrain` learns without labels."
-            )
-        for images in (split.train, split.test):
-            check_labels(images.labels, len(split.train.classes))
-        return build_model(self.recipe, len(split.train.classes), split.stats)
-
-    def images(self, split: Split) -> ImageSet:
-        return split.train
-
-    def view(self) -> View:
-        return train_view(self.recipe.data)
-
-    def prepare(self, fabric: Fabric, model: Any, split: Split) -> None:
-        """Nothing."""
-
-    def score(self, fabric: Fabric, model: Any, split: Split) -> Row:
-        return head_scores(evaluate(fabric, model, split, self.recipe))
-
-    def summary(self, fabric: Fabric, model: Any, split: Split, rows: list[Row]) -> Summary:
-        return accuracies(rows)
-
-
 class SelfSupervision:
     """Pre-training, tested by neighbours in the online encoder's features, at the end by a linear probe."""
 
@@ -115,8 +114,8 @@ class SelfSupervision:
         self.recipe = recipe
         self.known: list[Any] | None = None
 
-    def build(self, split: Split) -> nn.Module:
-        return build_pretraining(self.recipe, len(split.train.labels), split.stats)
+    def build(self, split: Split) -> Model:
+        return self.recipe.build(len(split.train.labels), split.stats)
 
     def images(self, split: Split) -> ImageSet:
         """Pictures with their positions: what is remembered of a picture is found by it."""
@@ -125,26 +124,20 @@ class SelfSupervision:
     def view(self) -> View:
         return partial(two_views, size=self.recipe.data.size, pair=AUGMENTS[self.recipe.augment])
 
-    def prepare(self, fabric: Fabric, model: Any, split: Split) -> None:
+    def prepare(self, fabric: Fabric, model: Model, split: Split) -> None:
         """Clusters the pictures as the momentum branch sees them, where pseudo labels are wanted."""
-        pseudo: PseudoLabels | None = getattr(model, "pseudo", None)
-        if pseudo is None:
-            return
-        network = model.frozen_branch
-        features = torch.zeros_like(pseudo.memory.features)
-        if not bool(pseudo.memory.ready):
-            features = self.features(fabric, network, split.train, split)[0]
-        pseudo.begin(features, split.train.labels.to(features.device), fold(self.recipe.seed, "clusters"))
-        for buffer in pseudo.memory.buffers():
-            # k-means may round differently on every process: the first one's clusters count.
-            buffer.copy_(fabric.broadcast(buffer, src=0))
+        if isinstance(model, Clustered):
+            labels, seed = split.train.labels.to(fabric.device), fold(self.recipe.seed, "clusters")
+            model.begin_clusters(
+                lambda network: self.features(fabric, network, split.train, split)[0], labels, seed
+            )
 
     def features(self, fabric: Fabric, network: nn.Module, images: ImageSet, split: Split) -> Any:
         """Features and labels of all the pictures in plain view."""
         view = test_view(self.recipe.data)
         return features_of(network, images, view, split.stats, device=fabric.device)
 
-    def score(self, fabric: Fabric, model: Any, split: Split) -> Row:
+    def score(self, fabric: Fabric, model: Model, split: Split) -> Row:
         """k-NN accuracy, and how well pseudo labels agree with the labels; nothing without labels."""
         row: Row = {}
         if len(split.train.classes) < 2:
@@ -154,17 +147,15 @@ class SelfSupervision:
             classes = len(split.train.classes)
             found = knn_accuracy(*self.known[0], *self.known[1], classes=classes, k=self.recipe.knn)
             row |= {"knn": found.top1, "knn_top5": found.top5}
-        pseudo: PseudoLabels | None = getattr(model, "pseudo", None)
-        if pseudo is not None:
-            row |= cluster_quality(pseudo.memory.labels.cpu(), split.train.labels)._asdict()
+        if isinstance(model, Clustered):
+            row |= cluster_quality(model.cluster_labels().cpu(), split.train.labels)._asdict()
         return row
 
-    def both_sets(self, fabric: Fabric, model: Any, split: Split) -> list[Any]:
+    def both_sets(self, fabric: Fabric, model: Model, split: Split) -> list[Any]:
         """Features and labels of the training and of the test pictures, by the online encoder."""
-        encoder = method_of(model).encoder
-        return [self.features(fabric, encoder, images, split) for images in (split.train, split.test)]
+        return [self.features(fabric, model.encoder, images, split) for images in (split.train, split.test)]
 
-    def summary(self, fabric: Fabric, model: Any, split: Split, rows: list[Row]) -> Summary:
+    def summary(self, fabric: Fabric, model: Model, split: Split, rows: list[Row]) -> Summary:
         """The last tests, and an exact linear probe on the features of the last test."""
         last: Summary = {
             name: rows[-1][name] for name in ("knn", "knn_top5", "nmi", "purity") if name in rows[-1]
@@ -176,9 +167,9 @@ class SelfSupervision:
         return last | {"linear": found.top1, "linear_top5": found.top5}
 
 
+TASKS: dict[str, Callable[[Any], Task]] = {"train": Classification, "pretrain": SelfSupervision}
+
+
 def task_of(recipe: Training) -> Task:
-    """The task of a recipe."""
-    if isinstance(recipe, Pretraining):
-        return SelfSupervision(recipe)
-    assert isinstance(recipe, Recipe)
-    return Classification(recipe)
+    """What a run of the recipe does with its pictures."""
+    return TASKS[recipe.command](recipe)

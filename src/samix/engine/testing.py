@@ -1,42 +1,44 @@
 """Testing a model on a dataset's test pictures, over all heads and processes."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import torch
 from lightning_fabric import Fabric
 from torch import Tensor
 
+from samix.contract import Classifies, Model
 from samix.data.datasets import Split
 from samix.data.loaders import Batch, TestPlan, make_loader
 from samix.data.views import normalize, test_view
-from samix.engine.config import Training
-from samix.engine.health import NonFiniteLossError
-from samix.engine.log import Row
+from samix.engine.step import NonFiniteLossError
+from samix.engine.training import Training
 from samix.evaluate.accuracy import Counts, Score, count, score, total
+from samix.runs.records import Row
 
 TEST_BATCH = 250
 
 
-def prepared(
+def on_device(
     fabric: Fabric, batches: Iterable[Batch], split: Split, recipe: Training
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Batches on the training device, normalised there, in the wanted memory format."""
-    layout = torch.channels_last if recipe.machine.channels_last else torch.contiguous_format
     for batch in batches:
         pictures, labels = fabric.to_device(tuple(batch))
-        yield normalize(pictures, split.mean, split.std).contiguous(memory_format=layout), labels
+        images = normalize(pictures, split.mean, split.std)
+        yield images.contiguous(memory_format=recipe.machine.layout), labels
 
 
 @torch.no_grad()
-def evaluate(fabric: Fabric, model: Any, split: Split, recipe: Training) -> dict[str, Score]:
+def evaluate(fabric: Fabric, model: Model, split: Split, recipe: Training) -> dict[str, Score]:
     """Scores of every head on the test pictures; the first head is the one to report."""
+    if not isinstance(model, Classifies):
+        raise TypeError(f"{type(model).__name__} has no heads to test by their accuracy.")
     training = model.training
     model.eval()
     plan = TestPlan(len(split.test.labels), TEST_BATCH, rank=fabric.global_rank, world=fabric.world_size)
     loader = make_loader(split.test, test_view(recipe.data), plan, recipe.data.workers)
     counts: dict[str, list[Counts]] = {}
-    for images, labels in prepared(fabric, loader, split, recipe):
+    for images, labels in on_device(fabric, loader, split, recipe):
         with fabric.autocast():
             heads = model.heads(images)
         for head, logits in heads.items():

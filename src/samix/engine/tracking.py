@@ -6,9 +6,9 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import ModuleType
 
-from samix.engine.config import Training, to_dict
-from samix.engine.log import Row
-from samix.random import fold
+from samix.core.seeds import fold
+from samix.engine.training import Training, to_dict
+from samix.runs.records import Row
 
 Track = Callable[[Row], None]
 """Takes an epoch's row."""

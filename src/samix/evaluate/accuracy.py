@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from samix.typing import Labels, Logits
+from samix.core.shapes import Labels, Logits
 
 BINS = 15
 

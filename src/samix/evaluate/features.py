@@ -6,18 +6,18 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from samix.core.shapes import Images, Labels, Stats
 from samix.data.datasets import ImageSet
 from samix.data.loaders import Batch, TestPlan, make_loader
 from samix.data.views import View, normalize
-from samix.methods.hints import frozen
-from samix.typing import Images, Labels, Stats
+from samix.nn.frozen import freeze
 
 
 def extract(
     encoder: nn.Module, batches: Iterable[tuple[Images, Labels]]
 ) -> tuple[Float[Tensor, "N D"], Int[Tensor, "N"]]:
     """The features and labels of all batches in their order, in float32."""
-    with frozen(encoder), torch.no_grad():
+    with freeze(encoder), torch.no_grad():
         parts = [(encoder(images).float(), labels) for images, labels in batches]
     if not parts:
         raise ValueError("there are no batches to take features of.")

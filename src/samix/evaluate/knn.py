@@ -7,8 +7,8 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
-from samix.mixups.labels import check_labels
-from samix.typing import Features
+from samix.core.mixed import check_labels
+from samix.core.shapes import Features
 
 
 class KnnScore(NamedTuple):

@@ -13,18 +13,18 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from samix.core.mixed import check_labels
+from samix.core.schedules import cosine
+from samix.core.seeds import fold, seeded
+from samix.core.shapes import Features, Images, Labels
+from samix.core.words import suggest
 from samix.data.datasets import VIEWS, Data, ImageSet, Split
 from samix.data.loaders import TrainPlan, make_loader
 from samix.data.views import test_view, train_view
-from samix.errors import suggest
 from samix.evaluate.accuracy import Score, count, score
 from samix.evaluate.features import features_of, on_device
-from samix.methods.hints import frozen
 from samix.methods.supervised import linear_head
-from samix.mixups.labels import check_labels
-from samix.random import fold, seeded
-from samix.schedules import cosine
-from samix.typing import Features, Images, Labels
+from samix.nn.frozen import freeze
 
 SCHEDULES = ("step", "cosine")
 
@@ -167,7 +167,7 @@ def fresh_steps(
 ) -> Iterator[tuple[Features, Labels]]:
     """The features of every batch, computed when it comes."""
     for images, labels in batches:
-        with frozen(encoder), torch.no_grad():
+        with freeze(encoder), torch.no_grad():
             features = encoder(images).float()
         yield features, labels
 

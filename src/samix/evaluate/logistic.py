@@ -5,9 +5,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
+from samix.core.mixed import check_labels
+from samix.core.shapes import Features, Labels, Logits
 from samix.evaluate.accuracy import Score, count, score
-from samix.mixups.labels import check_labels
-from samix.typing import Features, Labels, Logits
 
 MOST_STEPS = 2000
 

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from samix.typing import Logits, Scalar
+from samix.core.shapes import Logits, Scalar
 
 
 class MixedAccuracy(NamedTuple):

@@ -16,10 +16,10 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from samix.data.synthetic import Pictures
-from samix.mixups.mixed import Mixed
-from samix.pairing import Pairing, draw_derangement
-from samix.typing import Images, Mask, PerSample
+from samix.core.mixed import Mixed
+from samix.core.pairing import Pairing, draw_derangement
+from samix.core.shapes import Images, Mask, PerSample
+from samix.data.synthetic import Drawn
 
 ObjectMasks = Bool[Tensor, "B 1 H W"]
 Mix = Callable[[Images, Pairing], Mixed]
@@ -87,7 +87,7 @@ def mixed_retention(mixed: Mixed, objects: ObjectMasks) -> Retention:
 
 @torch.no_grad()
 def retention_sweep(
-    mix: Mix, pictures: Pictures, lams: Sequence[float], *, batch: int = 100, seed: int = 0
+    mix: Mix, pictures: Drawn, lams: Sequence[float], *, batch: int = 100, seed: int = 0
 ) -> list[RetentionRow]:
     """One row per lam, over the same pairs at every lam, with one mask per pair.
 

@@ -1,17 +1,23 @@
-"""Losses: pure functions, one idea per file, formula and equation number in the docstring."""
+"""Losses that methods share: pure functions, formula and equation number in the docstring.
 
-from samix.losses.cross_entropy import cross_entropy, mixup_cross_entropy, soft_binary_cross_entropy
-from samix.losses.eta_balanced import EtaBalanced, eta_balanced, pbce
-from samix.losses.mask import mask_loss, mask_mean_loss, mask_variance
+The losses that only a Mixer has, Eqs. (6)-(8) and the mask loss, are in `samix.learned.losses`.
+"""
+
+from samix.losses.classification import (
+    LabelLoss,
+    cross_entropy,
+    jensen_shannon,
+    mixup_cross_entropy,
+    soft_binary_cross_entropy,
+)
+from samix.losses.contrastive import info_nce, mixup_info_nce
 
 __all__ = [
-    "EtaBalanced",
+    "LabelLoss",
     "cross_entropy",
-    "eta_balanced",
-    "mask_loss",
-    "mask_mean_loss",
-    "mask_variance",
+    "info_nce",
+    "jensen_shannon",
     "mixup_cross_entropy",
-    "pbce",
+    "mixup_info_nce",
     "soft_binary_cross_entropy",
 ]

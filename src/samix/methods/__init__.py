@@ -1,1 +1,1 @@
-"""Methods: what is learned from images, and how a policy or a Mixer joins in."""
+"""Methods: what is learned from images, with labels or without, and what wraps a method."""

@@ -1,17 +1,17 @@
 """Supplies what a policy declares in `needs`: once per batch, and only that."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from samix.attention import class_attention
+from samix.core.images import to_pixels
+from samix.core.shapes import Images, Maps, Saliency, Scalar, Stats
 from samix.mixups.base import Hints
-from samix.pixels import to_pixels
-from samix.typing import Images, Maps, Saliency, Scalar, Stats
+from samix.nn.attention import class_attention
+from samix.nn.frozen import freeze, run_frozen
 
 
 class Supplier(NamedTuple):
@@ -30,15 +30,17 @@ class Supplier(NamedTuple):
         """The hints of these names for one batch."""
         makers: dict[str, Callable[[], object]] = {
             "pixels": lambda: pixels_of(x, self.stats),
-            "saliency": lambda: input_saliency(self.asked("saliency"), x, y),
-            "attention": lambda: still(self.asked("attention"), lambda network: class_attention(network, x)),
+            "saliency": lambda: input_saliency(self.require_network("saliency"), x, y),
+            "attention": lambda: run_frozen(
+                self.require_network("attention"), lambda network: class_attention(network, x)
+            ),
             "maps": lambda: None if self.maps is None else self.maps(x),
-            "teacher": lambda: teacher_of(self.teacher or self.asked("teacher")),
+            "teacher": lambda: teacher_of(self.teacher or self.require_network("teacher")),
             "labels": lambda: y,
         }
         return Hints(**{name: makers[name]() for name in needs})  # type: ignore[arg-type]
 
-    def asked(self, what: str) -> nn.Module:
+    def require_network(self, what: str) -> nn.Module:
         """The network, or an error that says what it is needed for."""
         if self.network is None:
             raise ValueError(f"the policy needs {what}, which comes from a network: pass model=your_model.")
@@ -57,30 +59,6 @@ def pixels_of(x: Images, stats: Stats | None) -> Images:
     return x.detach()
 
 
-@contextmanager
-def frozen(network: nn.Module) -> Iterator[nn.Module]:
-    """The network in eval mode without weight gradients; afterwards everything is as it was."""
-    modes = [(module, module.training) for module in network.modules()]
-    learning = [parameter for parameter in network.parameters() if parameter.requires_grad]
-    network.eval()
-    for parameter in learning:
-        parameter.requires_grad_(False)
-    try:
-        yield network
-    finally:
-        for module, training in modes:
-            module.training = training
-        for parameter in learning:
-            parameter.requires_grad_(True)
-
-
-@torch.no_grad()
-def still(network: nn.Module, look: Callable[[nn.Module], Tensor]) -> Tensor:
-    """A look at the frozen network, without a graph."""
-    with frozen(network):
-        return look(network)
-
-
 def input_saliency(network: nn.Module, x: Images, y: Tensor) -> Saliency:
     """sqrt(mean over channels of (d CE / d x)^2) on clean images, the network in eval mode (PuzzleMix).
 
@@ -94,7 +72,7 @@ def input_saliency(network: nn.Module, x: Images, y: Tensor) -> Saliency:
 
 def saliency_of(network: nn.Module, x: Images, loss: Callable[[Images], Scalar]) -> Saliency:
     """sqrt(mean over channels of (d loss / d x)^2), the network frozen."""
-    with frozen(network), torch.enable_grad():
+    with freeze(network), torch.enable_grad():
         images = x.detach().requires_grad_()
         loss(images).backward()  # reaches the images alone
     assert images.grad is not None
@@ -105,7 +83,7 @@ def teacher_of(network: nn.Module) -> Callable[[Tensor], Tensor]:
     """The network as a frozen function of images."""
 
     def classify(x: Tensor) -> Tensor:
-        with frozen(network):
+        with freeze(network):
             return network(x)
 
     return classify

@@ -6,16 +6,13 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from samix.hooks import find_layer
-from samix.losses import cross_entropy, mixup_cross_entropy, soft_binary_cross_entropy
-from samix.methods.base import Losses
-from samix.methods.hints import frozen
-from samix.mixups.labels import check_indices, check_labels, one_hot, smooth
-from samix.mixups.mixed import Mixed
-from samix.nn.encoder import Encoder
-from samix.pairing import Pairing
-from samix.pixels import check_images
-from samix.typing import Images, Labels, Logits, Maps, Scalar
+from samix.contract import Losses, Model
+from samix.core.checks import check_below_one, check_not_negative, check_positive_share
+from samix.core.mixed import Mixed, check_batch
+from samix.core.shapes import Images, Labels, Logits, Maps, Scalar
+from samix.losses.classification import LabelLoss
+from samix.nn.encoder import Encoder, find_layer
+from samix.nn.frozen import freeze
 
 
 def linear_head(dim: int, classes: int) -> nn.Linear:
@@ -46,21 +43,16 @@ class Objective:
     """With `binary`: the target of a mixture is 1 for both classes (RSB) instead of lam and 1 - lam."""
 
     def __post_init__(self) -> None:
-        if not self.clean_weight >= 0:  # NaN is not
-            raise ValueError(f"objective.clean_weight must not be negative, got {self.clean_weight}.")
-        if not 0 < self.clean_fraction <= 1:
-            raise ValueError(f"objective.clean_fraction must lie in (0, 1], got {self.clean_fraction}.")
-        if not 0 < self.clean_crop <= 1:
-            raise ValueError(f"objective.clean_crop must lie in (0, 1], got {self.clean_crop}.")
+        check_not_negative(self, "objective", "clean_weight")
+        check_positive_share(self, "objective", "clean_fraction", "clean_crop")
+        check_below_one(self, "objective", "smoothing")
         if self.two_hot and not self.binary:
             raise ValueError(
                 "objective.two_hot needs objective.binary: softmax cannot give 1 to two classes."
             )
-        if not 0 <= self.smoothing < 1:
-            raise ValueError(f"objective.smoothing must lie in [0, 1), got {self.smoothing}.")
 
 
-class Supervised(nn.Module):
+class Supervised(Model):
     """An encoder trained with labels. On its own it is the plain baseline; mixups wrap it.
 
     `head` maps the encoder's features to logits: `nn.Identity()` if the encoder gives logits already.
@@ -79,6 +71,9 @@ class Supervised(nn.Module):
         super().__init__()
         self.encoder, self.head, self.clean_head = encoder, head, clean_head
         self.classes, self.objective = classes, objective or Objective()
+        self.loss = LabelLoss(
+            classes, self.objective.smoothing, self.objective.binary, self.objective.two_hot
+        )
 
     @classmethod
     def around(
@@ -106,7 +101,7 @@ class Supervised(nn.Module):
     @torch.no_grad()
     def check_head(self, x: Images) -> None:
         """Refuses a network with another number of classes, and a head behind which it goes on."""
-        with frozen(self):
+        with freeze(self):
             logits, whole = self.logits(x), self.encoder.network(x)
         if whole.shape[1] != self.classes:
             raise ValueError(
@@ -131,67 +126,27 @@ class Supervised(nn.Module):
         """Encoder and mixed head as one network, for policies that mix inside it."""
         return nn.Sequential(self.encoder, self.head)
 
-    def clean_loss(self, logits: Logits, y: Labels) -> Scalar:
-        """CE(y_i, p_i), SAMix Eq. (1), or its binary form."""
-        smoothing = self.objective.smoothing
-        if self.objective.binary:
-            return soft_binary_cross_entropy(logits, smooth(one_hot(y, self.classes), smoothing))
-        return cross_entropy(logits, y, smoothing)
-
-    def mixing_loss(self, logits: Logits, mixed: Mixed, y: Labels) -> Scalar:
-        """Mixup cross-entropy, SAMix Eq. (3), or its binary form."""
-        smoothing = self.objective.smoothing
-        if self.objective.binary:
-            target = mixed.soft_labels(y, self.classes)
-            if self.objective.two_hot:
-                target = (target > 0).to(target)
-            return soft_binary_cross_entropy(logits, smooth(target, smoothing))
-        if mixed.parents is not None:
-            return cross_entropy(logits, mixed.soft_labels(y, self.classes, smoothing))
-        return mixup_cross_entropy(logits, y, mixed.pairing, smoothing)
-
     def mixed_loss(self, logits: Logits, mixed: Mixed, x: Images, y: Labels) -> Scalar:
         """The loss of the mixed batch's logits plus the weighted clean branch, where there is one."""
-        loss, weight = self.mixing_loss(logits, mixed, y), self.objective.clean_weight
+        weight, objective = self.objective.clean_weight, self.objective
         if not weight:
-            return loss
+            return self.loss.mixed(logits, mixed, y)
         # A pass of its own: clean and mixed images have different batch statistics.
-        count = part_of(len(x), self.objective.clean_fraction)
-        clean = random_crop(x[:count], self.objective.clean_crop)
-        head = self.head if self.clean_head is None else self.clean_head
-        return loss + weight * self.clean_loss(head(self.encoder(clean)), y[:count])
+        count = part_of(len(x), objective.clean_fraction)
+        features = self.encoder(random_crop(x[:count], objective.clean_crop))
+        clean = (self.head if self.clean_head is None else self.clean_head)(features)
+        return self.loss.mixed(logits, mixed, y) + weight * self.loss.clean(clean, y[:count])
 
     def forward(self, x: Images, y: Labels, progress: float = 0.0) -> Losses:
         """Plain training."""
-        self.check(x, y)
-        return Losses(self.clean_loss(self.logits(x), y))
-
-    def check(self, x: Tensor, y: Tensor) -> None:
-        """Refuses labels that are no class indices, or out of range.
-
-        On a GPU, a look at the range would cost a synchronisation, so it is left out there.
-        """
-        check_images(x)
-        check_indices(y, len(x))
-        if not y.is_cuda:
-            check_labels(y, self.classes)
-
-    def after_step(self, progress: float) -> None:
-        """Plain training keeps no state besides its weights."""
+        check_batch(x, y, self.classes)
+        return Losses(self.loss.clean(self.logits(x), y))
 
     def heads(self, x: Images) -> dict[str, Logits]:
         """Logits of the mixed head, and of the clean head if there is one."""
         features = self.encoder(x)
         heads = {"mix_q": self.head(features)}
         return heads if self.clean_head is None else heads | {"one_q": self.clean_head(features)}
-
-    def picture(self, x: Images, y: Labels, pairing: Pairing) -> Mixed | None:
-        """Plain training mixes nothing."""
-        return None
-
-    def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
-        """Everything follows the encoder's optimiser settings."""
-        return {"encoder": list(self.parameters())}
 
 
 def random_crop(x: Images, share: float) -> Float[Tensor, "B 3 h w"]:

@@ -4,20 +4,20 @@ A name in this table is known to the command line, the drop-in, the invariant te
 report.
 """
 
+from samix.core.mixed import Mixed, Parents, blend
 from samix.mixups.alignmix import AlignMix
 from samix.mixups.attentivemix import AttentiveMix
-from samix.mixups.augmix import AugMix
-from samix.mixups.base import Hints, Mixup
-from samix.mixups.comixup import CoMixup
+from samix.mixups.augmix.policy import AugMix
+from samix.mixups.base import Hints, Policy
+from samix.mixups.comixup.policy import CoMixup
 from samix.mixups.cutmix import CutMix
 from samix.mixups.fmix import FMix
 from samix.mixups.gridmix import GridMix
 from samix.mixups.latent import LatentMixup
 from samix.mixups.manifoldmix import ManifoldMix
-from samix.mixups.mixed import Mixed, Parents, blend
 from samix.mixups.mixup import MixUp
 from samix.mixups.patchup import PatchUp
-from samix.mixups.puzzlemix import PuzzleMix
+from samix.mixups.puzzlemix.policy import PuzzleMix
 from samix.mixups.resizemix import ResizeMix
 from samix.mixups.saliencymix import SaliencyMix
 from samix.mixups.smoothmix import SmoothMix
@@ -26,7 +26,7 @@ from samix.mixups.switch import MixupCutMix, Switch
 from samix.mixups.tokenmix import TokenMix
 from samix.mixups.transmix import TransMix
 
-MIXUPS: dict[str, type[Mixup]] = {
+MIXUPS: dict[str, type[Policy]] = {
     "mixup": MixUp,
     "cutmix": CutMix,
     "mixup+cutmix": MixupCutMix,

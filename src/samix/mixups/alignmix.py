@@ -24,13 +24,13 @@ from jaxtyping import Bool
 from torch import Tensor
 from torch.nn import functional as F
 
+from samix.core.mixed import Mixed
+from samix.core.pairing import Pairing
+from samix.core.shapes import Images, Lam, RandomSource
 from samix.mixups.base import Hints
 from samix.mixups.latent import INPUT, LatentMixup, LayerOutput, MixedMaps
-from samix.mixups.mixed import Mixed
 from samix.mixups.mixup import constant_mask
 from samix.mixups.sinkhorn import Vectors, squared_distances, transport_plan
-from samix.pairing import Pairing
-from samix.typing import Images, Lam, RandomSource
 
 
 def align(first: Vectors, second: Vectors, like_first: Bool[Tensor, "#B"]) -> tuple[Vectors, Vectors]:
@@ -88,7 +88,7 @@ class AlignMix(LatentMixup):
 
     def mix_to_show(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mixed:
         """Patches of the images aligned and blended: as many positions as a layer's map would have."""
-        side = patch_side(x.shape[-2], x.shape[-1])
+        side = patch_side(*x.shape[-2:])
         patches, lam = self.mix_maps(F.pixel_unshuffle(x, side), pairing, generator)
-        mask = constant_mask((x.shape[-2], x.shape[-1]), lam.to(x))
+        mask = constant_mask(x.shape[-2:], lam.to(x))
         return Mixed(F.pixel_shuffle(patches, side), mask, Pairing(lam, pairing.index))

@@ -15,9 +15,9 @@ from typing import ClassVar
 
 from torch.nn import functional as F
 
-from samix.mixups.base import Hints, Mixup
-from samix.pairing import Pairing
-from samix.typing import AttentionMap, Images, Lam, Maps, Mask, RandomSource
+from samix.core.pairing import Pairing
+from samix.core.shapes import AttentionMap, Images, Lam, Maps, Mask, RandomSource, Size
+from samix.mixups.base import Hints, Policy
 
 
 def strongest_cells(strength: AttentionMap, lam: Lam) -> AttentionMap:
@@ -30,14 +30,14 @@ def strongest_cells(strength: AttentionMap, lam: Lam) -> AttentionMap:
     return (rank < chosen[:, None]).float().view_as(strength)
 
 
-def attentivemix_mask(maps: Maps, lam: Lam, size: tuple[int, int]) -> Mask:
+def attentivemix_mask(maps: Maps, lam: Lam, size: Size) -> Mask:
     """The strongest cells of the channel mean, each enlarged to its share of an image of that size."""
     cells = strongest_cells(maps.detach().float().mean(dim=1), lam)
     return F.interpolate(cells[:, None], size=size, mode="nearest")
 
 
 @dataclass(frozen=True, kw_only=True)
-class AttentiveMix(Mixup):
+class AttentiveMix(Policy):
     """The strongest cells of the first image, pasted onto its partner."""
 
     alpha: float = 2.0
@@ -48,4 +48,4 @@ class AttentiveMix(Mixup):
     def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mask:
         """One mask per image; no randomness of its own."""
         assert hints.maps is not None  # `checked` has seen to it
-        return attentivemix_mask(hints.maps, pairing.lam.to(x.device), (x.shape[-2], x.shape[-1])).to(x)
+        return attentivemix_mask(hints.maps, pairing.lam.to(x.device), x.shape[-2:]).to(x)

@@ -11,9 +11,11 @@ from typing import ClassVar, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from samix.mixups.mixed import Mixed, blend_pairs
-from samix.pairing import Pairing, check_alpha, check_pairing, draw_derangement, draw_lam
-from samix.typing import AttentionMap, Images, Labels, Lam, Maps, Mask, RandomSource, Saliency
+from samix.contract import Context, Model
+from samix.core.checks import check_share
+from samix.core.mixed import Mixed, blend_pairs
+from samix.core.pairing import Pairing, check_alpha, check_pairing, draw_derangement, draw_lam
+from samix.core.shapes import AttentionMap, Images, Labels, Lam, Maps, Mask, RandomSource, Saliency
 
 
 class Hints(NamedTuple):
@@ -34,7 +36,7 @@ class Hints(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mixup:
+class Policy:
     """Base of every hand-made policy; the dataclass is its own configuration."""
 
     alpha: float = 1.0
@@ -48,14 +50,25 @@ class Mixup:
     """Fields of `Hints` that the policy cannot do without."""
     masks_pairs: ClassVar[bool] = True
     """Whether a mixed image is two images of the batch under one mask."""
+    mixes: ClassVar[bool] = True
+    learned: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_alpha(self.alpha, "mixup.alpha")
-        if not 0 <= self.prob <= 1:
-            raise ValueError(f"mixup.prob must lie in [0, 1], got {self.prob}.")
+        check_share(self, "mixup", "prob")
+
+    def build(self, method: Model, context: Context) -> Model:
+        """The method with its images mixed by this policy."""
+        return context.mixing(method, self, stats=context.stats)
+
+    @property
+    def consistency(self) -> float:
+        """Weight of the agreement between predictions on two draws of the policy (AugMix); 0: labels
+        alone."""
+        return 0.0
 
     def draw_lam(self, count: int, generator: RandomSource = None) -> Lam:
-        """So many draws of lam."""
+        """Draws `count` values of lam."""
         return draw_lam(count, self.alpha, generator)
 
     def draw(
@@ -124,7 +137,7 @@ class Mixup:
         """For policies that cannot mix images alone."""
         return self.mix(x, pairing, hints, generator)
 
-    def decide(self, pairing: Pairing, generator: RandomSource) -> tuple["Mixup", Pairing]:
+    def decide(self, pairing: Pairing, generator: RandomSource) -> tuple["Policy", Pairing]:
         """The policy that mixes this batch: itself, unless it chooses among others."""
         return self, pairing
 

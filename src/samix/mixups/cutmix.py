@@ -10,10 +10,10 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from samix.mixups.base import Hints, Mixup, mean_of
-from samix.mixups.mixed import Mixed
-from samix.pairing import Pairing
-from samix.typing import Images, Lam, Mask, RandomSource
+from samix.core.mixed import Mixed
+from samix.core.pairing import Pairing
+from samix.core.shapes import Images, Lam, Mask, RandomSource, Size
+from samix.mixups.base import Hints, Policy, mean_of
 
 
 def outside_interval(length: int, centre: Tensor, side: Tensor) -> Tensor:
@@ -32,20 +32,20 @@ class Box(NamedTuple):
     width: Tensor
 
 
-def box_around(size: tuple[int, int], row: Tensor, column: Tensor, lam: Lam) -> Box:
+def box_around(size: Size, row: Tensor, column: Tensor, lam: Lam) -> Box:
     """Boxes of area about (1 - lam) H W around the given pixels."""
     cut = (1 - lam.detach().cpu().double()).sqrt()
     return Box(row, column, (size[0] * cut).long(), (size[1] * cut).long())
 
 
-def draw_box(size: tuple[int, int], lam: Lam, generator: RandomSource = None) -> Box:
+def draw_box(size: Size, lam: Lam, generator: RandomSource = None) -> Box:
     """Boxes around uniform pixels."""
     row = torch.randint(size[0], (len(lam),), generator=generator)
     column = torch.randint(size[1], (len(lam),), generator=generator)
     return box_around(size, row, column, lam)
 
 
-def box_mask(size: tuple[int, int], box: Box) -> Mask:
+def box_mask(size: Size, box: Box) -> Mask:
     """1 outside each box, 0 inside."""
     keep_rows = outside_interval(size[0], box.row, box.height)
     keep_columns = outside_interval(size[1], box.column, box.width)
@@ -58,24 +58,24 @@ def slice_of(centre: Tensor, side: Tensor, length: int) -> slice:
     return slice(max(middle - half, 0), min(middle + half, length))
 
 
-def cutmix_mask(size: tuple[int, int], lam: Lam, generator: RandomSource = None) -> Mask:
+def cutmix_mask(size: Size, lam: Lam, generator: RandomSource = None) -> Mask:
     """1 outside a random box of area about (1 - lam) H W, 0 inside: one box per lam."""
     return box_mask(size, draw_box(size, lam, generator))
 
 
 @dataclass(frozen=True, kw_only=True)
-class CutMix(Mixup):
+class CutMix(Policy):
     """A box of the partner replaces a box of the first image."""
 
     def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mask:
         """One box per lam, on the device and in the dtype of the images."""
-        return cutmix_mask((x.shape[-2], x.shape[-1]), pairing.lam, generator).to(x)
+        return cutmix_mask(x.shape[-2:], pairing.lam, generator).to(x)
 
     def mix(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mixed:
         """As any mask; where the batch shares one box, only the box is copied."""
         if len(pairing.lam) > 1:
             return super().mix(x, pairing, hints, generator)
-        height, width = x.shape[-2], x.shape[-1]
+        height, width = x.shape[-2:]
         box = draw_box((height, width), pairing.lam, generator)
         rows, columns = slice_of(box.row, box.height, height), slice_of(box.column, box.width, width)
         mask, mixed = x.new_ones(1, 1, height, width), x.clone()

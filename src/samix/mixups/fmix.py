@@ -16,15 +16,15 @@ import torch
 from jaxtyping import Complex, Float
 from torch import Tensor
 
-from samix.errors import suggest
-from samix.mixups.base import Hints, Mixup
-from samix.pairing import Pairing
-from samix.typing import Images, Lam, Mask, RandomSource
+from samix.core.pairing import Pairing
+from samix.core.shapes import Images, Lam, Mask, RandomSource, Size
+from samix.core.words import suggest
+from samix.mixups.base import Hints, Policy
 
-Spectrum = Callable[[tuple[int, int], int, float, RandomSource], Tensor]
+Spectrum = Callable[[Size, int, float, RandomSource], Tensor]
 
 
-def decay_scale(size: tuple[int, int], decay: float) -> Float[Tensor, "H K"]:
+def decay_scale(size: Size, decay: float) -> Float[Tensor, "H K"]:
     """max(f, 1 / max(H, W))^-decay of every frequency of a real image, divided by its largest value.
 
     Only the order of the pixels counts, and a scale of at most 1 cannot overflow.
@@ -35,7 +35,7 @@ def decay_scale(size: tuple[int, int], decay: float) -> Float[Tensor, "H K"]:
 
 
 def paper_spectrum(
-    size: tuple[int, int], count: int, decay: float, generator: RandomSource = None
+    size: Size, count: int, decay: float, generator: RandomSource = None
 ) -> Complex[Tensor, "N H K"]:
     """s(r, k) (a + i b) with a, b ~ N(0, 1).
 
@@ -51,7 +51,7 @@ def paper_spectrum(
 
 
 def code_spectrum(
-    size: tuple[int, int], count: int, decay: float, generator: RandomSource = None
+    size: Size, count: int, decay: float, generator: RandomSource = None
 ) -> Complex[Tensor, "N K 2"]:
     """s(0, k) a + i s(1, k) b in row k, only for the horizontal frequencies 0 and 1: what the code does."""
     scale = decay_scale(size, decay)[:2].T  # [K, 2]: the weights of the real and of the imaginary part
@@ -70,7 +70,7 @@ def keep_largest(grey: Float[Tensor, "N H W"], count: Tensor) -> Mask:
 
 
 def fmix_mask(
-    size: tuple[int, int],
+    size: Size,
     lam: Lam,
     decay: float = 3.0,
     spectrum: str = "paper",
@@ -85,7 +85,7 @@ def fmix_mask(
 
 
 @dataclass(frozen=True, kw_only=True)
-class FMix(Mixup):
+class FMix(Policy):
     """Irregular connected regions of the partner replace those of the first image."""
 
     decay: float = 3.0
@@ -102,5 +102,5 @@ class FMix(Mixup):
 
     def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mask:
         """One grey image per lam, on the device and in the dtype of the images."""
-        size = (x.shape[-2], x.shape[-1])
+        size = x.shape[-2:]
         return fmix_mask(size, pairing.lam, self.decay, self.spectrum, generator).to(x)

@@ -18,9 +18,9 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from samix.mixups.base import Hints, Mixup
-from samix.pairing import Pairing
-from samix.typing import Images, Lam, Mask, RandomSource
+from samix.core.pairing import Pairing
+from samix.core.shapes import Images, Lam, Mask, RandomSource, Size
+from samix.mixups.base import Hints, Policy
 
 
 class Grid(NamedTuple):
@@ -34,7 +34,7 @@ class Grid(NamedTuple):
 
 
 def place_window(
-    size: tuple[int, int], area: Float[Tensor, "N"], aspect: Float[Tensor, "N"], place: Float[Tensor, "2 N"]
+    size: Size, area: Float[Tensor, "N"], aspect: Float[Tensor, "N"], place: Float[Tensor, "2 N"]
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     """Top, left, height and width of windows of that share of the image and that height / width."""
     width = (area * (size[0] * size[1]) / aspect).sqrt().long()
@@ -51,7 +51,7 @@ def in_holes(length: int, start: Tensor, extent: Tensor, cell: Tensor, hole: Ten
     return inside & (offset % cell[:, None] < hole[:, None])
 
 
-def grid_mask(size: tuple[int, int], grid: Grid, lam: Lam) -> Mask:
+def grid_mask(size: Size, grid: Grid, lam: Lam) -> Mask:
     """0 in the holes that lam leaves in each cell, 1 elsewhere."""
     top, left, height, width, cell = grid
     side = (cell * (1 - lam).sqrt()).long().clamp(min=1)
@@ -61,7 +61,7 @@ def grid_mask(size: tuple[int, int], grid: Grid, lam: Lam) -> Mask:
 
 
 @dataclass(frozen=True, kw_only=True)
-class GridMix(Mixup):
+class GridMix(Policy):
     """The partner shows through a grid of square holes."""
 
     cells_min: int = 2
@@ -85,7 +85,7 @@ class GridMix(Mixup):
         if not 0 < self.aspect[0] <= self.aspect[1]:
             raise ValueError(f"mixup.aspect must be a rising pair of positive numbers, got {self.aspect}.")
 
-    def grid(self, size: tuple[int, int], count: int, generator: RandomSource = None) -> Grid:
+    def grid(self, size: Size, count: int, generator: RandomSource = None) -> Grid:
         """Draws `count` windows and the number of cells across each."""
         area = torch.empty(count).uniform_(*self.area, generator=generator)
         aspect = torch.empty(count).uniform_(*self.aspect, generator=generator)
@@ -95,6 +95,6 @@ class GridMix(Mixup):
 
     def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mask:
         """One grid per lam, on the device and in the dtype of the images."""
-        size, lam = (x.shape[-2], x.shape[-1]), pairing.lam.detach()
+        size, lam = x.shape[-2:], pairing.lam.detach()
         grid = self.grid(size, len(lam), generator)
         return grid_mask(size, Grid(*(part.to(lam.device) for part in grid)), lam).to(x)

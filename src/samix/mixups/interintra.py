@@ -13,15 +13,15 @@ from typing import ClassVar
 
 import torch
 
-from samix.mixups.base import Hints, Mixup
+from samix.core.pairing import Pairing, check_alpha, draw_lam
+from samix.core.shapes import Images, Lam, Mask, RandomSource
+from samix.mixups.base import Hints, Policy
 from samix.mixups.cutmix import cutmix_mask
 from samix.mixups.mixup import constant_mask
-from samix.pairing import Pairing, as_image_weight, check_alpha, draw_lam
-from samix.typing import Images, Lam, Mask, RandomSource
 
 
 @dataclass(frozen=True, kw_only=True)
-class InterIntra(Mixup):
+class InterIntra(Policy):
     """A box of the partner if its label is another one, else a blend."""
 
     alpha: float = 1.0
@@ -48,7 +48,7 @@ class InterIntra(Mixup):
 
     def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mask:
         """A box or a constant for each pair: as many boxes and constants as the pairing has lam."""
-        size, labels = (x.shape[-2], x.shape[-1]), hints.labels
+        size, labels = x.shape[-2:], hints.labels
         assert labels is not None  # declared in `needs`
         if labels.ndim != 1:
             raise ValueError(
@@ -58,4 +58,4 @@ class InterIntra(Mixup):
         within = draw_lam(len(pairing.lam), self.alpha_intra, generator).to(pairing.lam)
         within = within.masked_fill(pairing.lam >= 1, 1.0)
         alike = labels == labels[pairing.index]
-        return torch.where(as_image_weight(alike), constant_mask(size, within.to(x)), boxes)
+        return torch.where(alike.view(-1, 1, 1, 1), constant_mask(size, within.to(x)), boxes)

@@ -14,12 +14,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from samix.hooks import changing_output, find_layer
-from samix.mixups.base import Hints, Mixup
-from samix.mixups.mixed import Mixed
+from samix.core.mixed import Mixed
+from samix.core.pairing import Pairing
+from samix.core.shapes import Images, Lam, Mask, RandomSource
+from samix.mixups.base import Hints, Policy
 from samix.mixups.mixup import constant_mask
-from samix.pairing import Pairing
-from samix.typing import Images, Lam, Mask, RandomSource
+from samix.nn.encoder import changing_output, find_layer
 
 LayerOutput: TypeAlias = Float[Tensor, "B ..."]
 
@@ -35,7 +35,7 @@ class MixedMaps(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LatentMixup(Mixup):
+class LatentMixup(Policy):
     """Base of the policies that mix the output of a layer; they define `mix_maps`."""
 
     layers: tuple[str, ...] = (INPUT,)
@@ -60,7 +60,7 @@ class LatentMixup(Mixup):
 
     def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mask:
         """How the images are mixed where the layer "input" is drawn: Mixup."""
-        return constant_mask((x.shape[-2], x.shape[-1]), pairing.lam.to(x))
+        return constant_mask(x.shape[-2:], pairing.lam.to(x))
 
     def mix(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mixed:
         """Always an error: the layers' outputs cannot be mixed without a network."""
@@ -72,7 +72,7 @@ class LatentMixup(Mixup):
     def mix_to_show(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mixed:
         """The images mixed as if they were the output of the layer."""
         maps, lam = self.mix_maps(x, pairing, generator)
-        return Mixed(maps, constant_mask((x.shape[-2], x.shape[-1]), lam.to(x)), Pairing(lam, pairing.index))
+        return Mixed(maps, constant_mask(x.shape[-2:], lam.to(x)), Pairing(lam, pairing.index))
 
     def mix_inside(
         self, network: nn.Module, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource
@@ -87,7 +87,7 @@ class LatentMixup(Mixup):
             mixed = super().mix(x, pairing, hints, generator)
             return network(mixed.x), mixed
         outputs, lam = self.pass_mixed(network, layer, x, pairing, generator)
-        mask = constant_mask((x.shape[-2], x.shape[-1]), lam.to(x))
+        mask = constant_mask(x.shape[-2:], lam.to(x))
         return outputs, Mixed(x, mask, Pairing(lam, pairing.index))
 
     def pass_mixed(

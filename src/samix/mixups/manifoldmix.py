@@ -11,9 +11,9 @@ own partner. Any tensor whose first dimension is the batch can be mixed, the tok
 
 from dataclasses import dataclass
 
+from samix.core.pairing import Pairing
+from samix.core.shapes import Lam, RandomSource
 from samix.mixups.latent import INPUT, LatentMixup, LayerOutput, MixedMaps
-from samix.pairing import Pairing
-from samix.typing import Lam, RandomSource
 
 
 def interpolate(maps: LayerOutput, partner: LayerOutput, lam: Lam) -> LayerOutput:

@@ -2,20 +2,20 @@
 
 from dataclasses import dataclass
 
-from samix.mixups.base import Hints, Mixup
-from samix.pairing import Pairing, as_image_weight
-from samix.typing import Images, Lam, Mask, RandomSource
+from samix.core.pairing import Pairing
+from samix.core.shapes import Images, Lam, Mask, RandomSource, Size
+from samix.mixups.base import Hints, Policy
 
 
-def constant_mask(size: tuple[int, int], lam: Lam) -> Mask:
+def constant_mask(size: Size, lam: Lam) -> Mask:
     """lam at every pixel, [len(lam), 1, H, W] without copying."""
-    return as_image_weight(lam).expand(-1, 1, *size)
+    return lam.view(-1, 1, 1, 1).expand(-1, 1, *size)
 
 
 @dataclass(frozen=True, kw_only=True)
-class MixUp(Mixup):
+class MixUp(Policy):
     """Linear interpolation of whole images."""
 
     def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mask:
         """The constant mask lam; no randomness of its own."""
-        return constant_mask((x.shape[-2], x.shape[-1]), pairing.lam.to(x))
+        return constant_mask(x.shape[-2:], pairing.lam.to(x))

@@ -30,22 +30,22 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
+from samix.core.pairing import Pairing, draw_lam
+from samix.core.shapes import Images, Mask, RandomSource, Size
 from samix.mixups.base import Hints
 from samix.mixups.cutmix import cutmix_mask
 from samix.mixups.latent import INPUT, LatentMixup, LayerOutput, MixedMaps
-from samix.pairing import Pairing, as_image_weight, draw_lam
-from samix.typing import Images, Mask, RandomSource
 
 CUTMIX_ALPHA = 1.0
 
 
-def fitting_block(block: int, size: tuple[int, int]) -> int:
+def fitting_block(block: int, size: Size) -> int:
     """The block's side, or the largest odd side that fits into the map."""
     side = min(size)
     return min(block, side - 1 + side % 2)
 
 
-def seed_rate(gamma: float, block: int, size: tuple[int, int]) -> float:
+def seed_rate(gamma: float, block: int, size: Size) -> float:
     """gamma': about a share gamma of the map is covered by blocks that grow from seeds of this rate."""
     height, width = size
     return gamma * height * width / (block**2 * (height - block + 1) * (width - block + 1))
@@ -93,7 +93,7 @@ class PatchUp(LatentMixup):
         """CutMix, for the layer "input"."""
         drawn = draw_lam(len(pairing.lam), CUTMIX_ALPHA, generator).to(pairing.lam)
         lam = torch.where(pairing.lam == 1, pairing.lam, drawn)
-        return cutmix_mask((x.shape[-2], x.shape[-1]), lam, generator).to(x)
+        return cutmix_mask(x.shape[-2:], lam, generator).to(x)
 
     def mix_maps(self, maps: LayerOutput, pairing: Pairing, generator: RandomSource = None) -> MixedMaps:
         """One set of holes per lam; hard is soft with lam = 0 inside the holes."""
@@ -101,6 +101,6 @@ class PatchUp(LatentMixup):
         shape = (len(pairing.lam), channels, height, width)
         holes = draw_holes(shape, self.gamma, self.block, generator, maps.device)
         inside = (pairing.lam == 1).to(pairing.lam) if self.hard else pairing.lam
-        keep = (1 - holes * (1 - as_image_weight(inside))).to(maps)
+        keep = (1 - holes * (1 - inside.view(-1, 1, 1, 1))).to(maps)
         weight = 1 - holes.mean(dim=(1, 2, 3)) * (1 - inside)
         return MixedMaps(keep * maps + (1 - keep) * maps[pairing.index], weight)

@@ -18,10 +18,10 @@ import torch
 from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
 
-from samix.mixups.base import Hints, Mixup, mean_of
-from samix.mixups.mixed import Mixed, blend, in_format_of
-from samix.pairing import Pairing, draw_lam
-from samix.typing import Images, Index, Lam, RandomSource
+from samix.core.mixed import Mixed, blend, in_format_of
+from samix.core.pairing import Pairing, draw_lam
+from samix.core.shapes import Images, Index, Lam, RandomSource, Size
+from samix.mixups.base import Hints, Policy, mean_of
 
 
 class Interval(NamedTuple):
@@ -51,7 +51,7 @@ def draw_interval(size: int, length: Tensor, generator: RandomSource = None) -> 
     return Interval(start, length)
 
 
-def draw_box(size: tuple[int, int], lam: Lam, generator: RandomSource = None) -> tuple[Interval, Interval]:
+def draw_box(size: Size, lam: Lam, generator: RandomSource = None) -> tuple[Interval, Interval]:
     """Rows and columns of one box per lam, with sides floor(H sqrt(1 - lam)) and floor(W sqrt(1 - lam))."""
     tau = (1 - lam.detach()).sqrt()
     rows = draw_interval(size[0], (tau * size[0]).long(), generator)
@@ -68,7 +68,7 @@ def shrink_into(planes: Tensor, index: Index, rows: Interval, columns: Interval)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ResizeMix(Mixup):
+class ResizeMix(Policy):
     """The shrunk partner covers a box of the first image."""
 
     scale_min: float = 0.1
@@ -96,7 +96,7 @@ class ResizeMix(Mixup):
 
     def mix(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mixed:
         """Pastes the shrunk partners; dense targets shrink and move with them."""
-        rows, columns = draw_box((x.shape[-2], x.shape[-1]), pairing.lam.expand(len(x)), generator)
+        rows, columns = draw_box(x.shape[-2:], pairing.lam.expand(len(x)), generator)
         inside = rows.inside(x.shape[-2])[:, None, :, None] & columns.inside(x.shape[-1])[:, None, None]
         mask = (~inside).to(x)
         partner = partial(shrink_into, index=pairing.index, rows=rows, columns=columns)

@@ -25,7 +25,7 @@ from jaxtyping import Float, Shaped, UInt8
 from torch import Tensor
 from torch.nn import functional as F
 
-from samix.typing import Saliency
+from samix.core.shapes import Saliency, Size
 
 RADII = (12, 24, 48, 28, 56, 112)
 CHANNELS = (3735, 19235, 9798)
@@ -91,9 +91,7 @@ def padded_integral(grey: Saliency, vertical: int, horizontal: int) -> Float[Ten
     return F.pad(corners[:, None], (horizontal, horizontal, vertical, vertical), mode="replicate")[:, 0]
 
 
-def window_sum(
-    integral: Float[Tensor, "B y x"], size: tuple[int, int], vertical: int, horizontal: int
-) -> Saliency:
+def window_sum(integral: Float[Tensor, "B y x"], size: Size, vertical: int, horizontal: int) -> Saliency:
     """The sum over rows y - r + 1 ... y + r and columns alike, for every pixel."""
     height, width = size
     # Row y starts at corner y + 1 - r and ends at corner y + 1 + r, counted from the end of the padding.

@@ -15,12 +15,12 @@ from typing import ClassVar
 from jaxtyping import Shaped
 from torch import Tensor
 
-from samix.mixups.base import Hints, Mixup
+from samix.core.images import to_bytes
+from samix.core.pairing import Pairing
+from samix.core.shapes import Images, Lam, Mask, RandomSource
+from samix.mixups.base import Hints, Policy
 from samix.mixups.cutmix import box_around, box_mask
 from samix.mixups.saliency import fine_grained_saliency
-from samix.pairing import Pairing
-from samix.pixels import to_bytes
-from samix.typing import Images, Lam, Mask, RandomSource
 
 
 def peak_mask(saliency: Shaped[Tensor, "N H W"], lam: Lam) -> Mask:
@@ -28,13 +28,13 @@ def peak_mask(saliency: Shaped[Tensor, "N H W"], lam: Lam) -> Mask:
 
     One box per saliency map or per lam, whichever are more.
     """
-    size = saliency.shape[-2], saliency.shape[-1]
+    size = saliency.shape[-2:]
     peak = saliency.flatten(1).argmax(dim=1).cpu()  # the first of equals
     return box_mask(size, box_around(size, peak // size[1], peak % size[1], lam))
 
 
 @dataclass(frozen=True, kw_only=True)
-class SaliencyMix(Mixup):
+class SaliencyMix(Policy):
     """A box of the partner around its most salient pixel replaces the same box of the first image."""
 
     one_box: bool = False

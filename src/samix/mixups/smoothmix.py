@@ -15,9 +15,9 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from samix.mixups.base import Hints, Mixup
-from samix.pairing import Pairing
-from samix.typing import Images, Lam, Mask, RandomSource
+from samix.core.pairing import Pairing
+from samix.core.shapes import Images, Lam, Mask, RandomSource, Size
+from samix.mixups.base import Hints, Policy
 
 
 def bump(length: int, centre: Tensor, sigma: Tensor) -> Tensor:
@@ -28,7 +28,7 @@ def bump(length: int, centre: Tensor, sigma: Tensor) -> Tensor:
     return torch.where(sigma > 0, curve, 0)
 
 
-def smoothmix_mask(size: tuple[int, int], lam: Lam, generator: RandomSource = None) -> Mask:
+def smoothmix_mask(size: Size, lam: Lam, generator: RandomSource = None) -> Mask:
     """1 - G with sigma = (1 - lam) H / 2 around a random pixel: one G per lam."""
     height, width = size
     rows = torch.randint(height, (len(lam),), generator=generator).to(lam.device)
@@ -39,7 +39,7 @@ def smoothmix_mask(size: tuple[int, int], lam: Lam, generator: RandomSource = No
 
 
 @dataclass(frozen=True, kw_only=True)
-class SmoothMix(Mixup):
+class SmoothMix(Policy):
     """The partner shows through a Gaussian; alpha is not used."""
 
     sigma_min: float = 0.25
@@ -61,4 +61,4 @@ class SmoothMix(Mixup):
 
     def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mask:
         """One Gaussian per lam, on the device and in the dtype of the images."""
-        return smoothmix_mask((x.shape[-2], x.shape[-1]), pairing.lam, generator).to(x)
+        return smoothmix_mask(x.shape[-2:], pairing.lam, generator).to(x)

@@ -27,10 +27,10 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn import functional as F
 
-from samix.mixups.base import Hints, Mixup
-from samix.mixups.mixed import blend
-from samix.pairing import Pairing, as_image_weight
-from samix.typing import Images, Index, Labels, Logits, Mask, PerSample, RandomSource
+from samix.core.mixed import blend
+from samix.core.pairing import Pairing
+from samix.core.shapes import Images, Index, Labels, Logits, Mask, PerSample, RandomSource, Size
+from samix.mixups.base import Hints, Policy
 
 Teacher = Callable[[Tensor], Tensor]
 CoarseMaps = Float[Tensor, "B 2 w w"]
@@ -62,7 +62,7 @@ class Goal(NamedTuple):
         return straight | crossed | ((first == self.own) & (self.own == self.other))
 
 
-def mask_of(maps: CoarseMaps, size: tuple[int, int]) -> Mask:
+def mask_of(maps: CoarseMaps, size: Size) -> Mask:
     """sigma(map_i) / (sigma(map_i) + sigma(map_j)) of the bilinearly upsampled maps."""
     shown = F.logsigmoid(F.interpolate(maps, size=size, mode="bilinear", align_corners=False))
     return (shown[:, :1] - shown[:, 1:]).sigmoid()  # the same quotient, without 0 / 0 for low maps
@@ -86,7 +86,7 @@ def newton_step(loss: PerSample, gradient: CoarseMaps, sigma: float) -> CoarseMa
     blurred = blur(gradient, sigma)
     slope = (gradient * blurred).sum(dim=(1, 2, 3))
     length = torch.where(slope > 0, loss / slope, 0.0).clamp(1e-4, 2000)
-    return as_image_weight(length) * blurred
+    return length.view(-1, 1, 1, 1) * blurred
 
 
 @torch.enable_grad()
@@ -106,7 +106,7 @@ def supervise(
 
 
 @dataclass(frozen=True, kw_only=True)
-class SuperMix(Mixup):
+class SuperMix(Policy):
     """Masks found by gradient steps until a teacher recognises both images."""
 
     alpha: float = 3.0
@@ -162,4 +162,4 @@ class SuperMix(Mixup):
         lam = pairing.lam.to(images.device, torch.float32).expand(len(x))
         goal = Goal(images, images[pairing.index], classes, classes[pairing.index], lam)
         mask = mask_of(self.maps(teacher, goal), (x.shape[2], x.shape[3]))
-        return torch.where(as_image_weight(lam) == 1, 1.0, mask).to(x)
+        return torch.where(lam.view(-1, 1, 1, 1) == 1, 1.0, mask).to(x)

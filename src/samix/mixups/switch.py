@@ -16,11 +16,11 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from samix.mixups.base import Hints, Mixup
+from samix.core.pairing import Pairing, check_alpha, draw_derangement
+from samix.core.shapes import Images, Index, Lam, Mask, RandomSource
+from samix.mixups.base import Hints, Policy
 from samix.mixups.cutmix import CutMix
 from samix.mixups.mixup import MixUp
-from samix.pairing import Pairing, check_alpha, draw_derangement
-from samix.typing import Images, Index, Lam, Mask, RandomSource
 
 Member = Int[Tensor, "#B"]
 
@@ -46,7 +46,7 @@ class Choice(Pairing):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Switching(Mixup):
+class Switching(Policy):
     """Base of policies that let one of their members mix; a subclass says which and how often."""
 
     alpha: float = 1.0
@@ -58,7 +58,7 @@ class Switching(Mixup):
             raise ValueError(f"mixup.alpha has no effect here, got {self.alpha}: set that of the members.")
 
     @property
-    def members(self) -> tuple[Mixup, ...]:
+    def members(self) -> tuple[Policy, ...]:
         """The policies to choose from."""
         raise TypeError(f"{type(self).__name__} must define members.")
 
@@ -90,7 +90,7 @@ class Switching(Mixup):
         lam, index = self.skip(lam, generator), draw_derangement(batch, generator)
         return Choice.of(lam.to(device), index.to(device), member)
 
-    def decide(self, pairing: Pairing, generator: RandomSource) -> tuple[Mixup, Pairing]:
+    def decide(self, pairing: Pairing, generator: RandomSource) -> tuple[Policy, Pairing]:
         """The batch's member; this policy itself where each pair has its own."""
         member, bare = self.chosen(pairing, generator), Pairing(*pairing)
         if len(member) == 1:
@@ -119,7 +119,7 @@ class Switching(Mixup):
         return self.needs
 
 
-def needs_of(policies: Iterable[Mixup]) -> tuple[str, ...]:
+def needs_of(policies: Iterable[Policy]) -> tuple[str, ...]:
     """What any of the policies needs, each once."""
     return tuple(dict.fromkeys(name for policy in policies for name in policy.needs))
 
@@ -133,7 +133,7 @@ def pick(options: list[Tensor], member: Int[Tensor, "B"]) -> Tensor:
 class Switch(Switching):
     """Any policies: `Switch(policies=(MixUp(alpha=0.8), TransMix()), probabilities=(0.5, 0.5))`."""
 
-    policies: tuple[Mixup, ...]
+    policies: tuple[Policy, ...]
     """The policies to choose from. With per_sample they must be policies of masks alone."""
     probabilities: tuple[float, ...] = ()
     """How likely each policy is; they sum to 1. Empty: all alike."""
@@ -154,14 +154,14 @@ class Switch(Switching):
         for policy in self.policies:
             self.check(policy)
 
-    def check(self, policy: Mixup) -> None:
+    def check(self, policy: Policy) -> None:
         """Refuses members that cannot be told apart by their masks."""
         kind = type(policy)
         if isinstance(policy, Switching):
             raise ValueError(
                 f"mixup.policies must not hold another {kind.__name__}; list its members instead."
             )
-        only_masks = kind.mix in (Mixup.mix, CutMix.mix) and kind.mix_inside is Mixup.mix_inside
+        only_masks = kind.mix in (Policy.mix, CutMix.mix) and kind.mix_inside is Policy.mix_inside
         if self.per_sample and not only_masks:
             raise ValueError(
                 f"{kind.__name__} does more than mask, so it cannot be chosen per pair. "
@@ -169,7 +169,7 @@ class Switch(Switching):
             )
 
     @property
-    def members(self) -> tuple[Mixup, ...]:
+    def members(self) -> tuple[Policy, ...]:
         return self.policies
 
     @property
@@ -201,7 +201,7 @@ class MixupCutMix(Switching):
             raise ValueError(f"mixup.switch_prob must lie in [0, 1], got {self.switch_prob}.")
 
     @property
-    def members(self) -> tuple[Mixup, ...]:
+    def members(self) -> tuple[Policy, ...]:
         return MixUp(alpha=self.mixup_alpha), CutMix(alpha=self.cutmix_alpha)
 
     @property

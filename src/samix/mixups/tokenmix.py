@@ -23,17 +23,17 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 from torch.nn import functional as F
 
-from samix.mixups.base import Hints, Mixup, mean_of
-from samix.mixups.mixed import Mixed, Parents, blend_pairs
-from samix.pairing import Pairing
-from samix.typing import AttentionMap, Images, Index, Lam, Mask, PerSample, RandomSource
+from samix.core.mixed import Mixed, Parents, blend_pairs
+from samix.core.pairing import Pairing
+from samix.core.shapes import AttentionMap, Images, Index, Lam, Mask, PerSample, RandomSource, Size
+from samix.mixups.base import Hints, Policy, mean_of
 
 EXTRA = 14 / 196
 """Tokens of the partner beyond n (1 - lam), as a share of all tokens."""
 TRIES = 10
 """Refused blocks in a row after which the search ends."""
 
-Grid = tuple[int, int]
+Grid = Size
 Counts = Int[Tensor, "#B"]
 Tokens = Bool[Tensor, "#B h w"]
 
@@ -97,7 +97,7 @@ def token_shares(partner: Tokens, attention: AttentionMap, index: Index) -> tupl
 
 
 @dataclass(frozen=True, kw_only=True)
-class TokenMix(Mixup):
+class TokenMix(Policy):
     """Blocks of the partner's tokens, and labels weighed by attention to the clean images."""
 
     alpha: float = 1.0
@@ -122,7 +122,7 @@ class TokenMix(Mixup):
 
     def tokens(self, lam: Lam, attention: AttentionMap, generator: RandomSource) -> Tokens:
         """Where the partner shows, on the attention's grid: one mask per lam."""
-        grid = attention.shape[-2], attention.shape[-1]
+        grid = attention.shape[-2:]
         choose = random_tokens if self.random else block_tokens
         return choose(grid, partner_tokens(lam, grid[0] * grid[1]), generator).to(attention.device)
 

@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from samix.attention import watching_attention
-from samix.mixups.base import Hints, Mixup, mean_of
+from samix.core.mixed import Mixed, blend_pairs
+from samix.core.pairing import Pairing
+from samix.core.shapes import AttentionMap, Images, Mask, PerSample, RandomSource
+from samix.mixups.base import Hints, Policy, mean_of
 from samix.mixups.cutmix import cutmix_mask
-from samix.mixups.mixed import Mixed, blend_pairs
-from samix.pairing import Pairing
-from samix.typing import AttentionMap, Images, Mask, PerSample, RandomSource
+from samix.nn.attention import watching_attention
 
 
 def covered_attention(mask: Mask, attention: AttentionMap) -> PerSample:
@@ -31,7 +31,7 @@ def covered_attention(mask: Mask, attention: AttentionMap) -> PerSample:
 
 
 @dataclass(frozen=True, kw_only=True)
-class TransMix(Mixup):
+class TransMix(Policy):
     """CutMix for transformers with a class token; label weights from their attention to the mixed images."""
 
     area_weight: float = 0.5
@@ -44,7 +44,7 @@ class TransMix(Mixup):
 
     def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mask:
         """CutMix's box: one per lam."""
-        return cutmix_mask((x.shape[-2], x.shape[-1]), pairing.lam, generator).to(x)
+        return cutmix_mask(x.shape[-2:], pairing.lam, generator).to(x)
 
     def mix(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mixed:
         """Only with area_weight = 1, which is CutMix: images alone do not tell where a network looks."""

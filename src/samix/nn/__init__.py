@@ -1,15 +1,17 @@
-"""Networks: encoders, the Mixer, momentum copies."""
+"""Networks: encoders, their layers and slow copies, heads, queues."""
 
-from samix.nn.encoder import ENCODERS, Encoder, build_encoder
-from samix.nn.mixer import Mixer, MixerConfig
-from samix.nn.momentum import momentum_copy, momentum_update
+from samix.nn.encoder import Encoder, momentum_copy, momentum_update, read_layer
+from samix.nn.frozen import freeze, run_frozen
+from samix.nn.zoo import ENCODERS, Network, build_encoder
 
 __all__ = [
     "ENCODERS",
     "Encoder",
-    "Mixer",
-    "MixerConfig",
+    "Network",
     "build_encoder",
+    "freeze",
     "momentum_copy",
     "momentum_update",
+    "read_layer",
+    "run_frozen",
 ]

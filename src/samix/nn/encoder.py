@@ -1,22 +1,22 @@
-"""Encoders: one door to every network, and the map of its layer l that the Mixer reads.
+"""Encoders: a network, the map of its layer l that the Mixer reads, and the slow copy of it, Eq. (14).
 
-The pass stops right behind the named layer, so the Mixer's features never pay for the stages above it.
+Layers are reached by their names, in any `nn.Module`, a user's own as well as timm's. The pass for a map
+stops right behind its layer, so the Mixer's features never pay for the stages above it.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from functools import partial
-from typing import Any
+import copy
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
-from samix.errors import suggest
-from samix.hooks import find_layer, read_input, read_layer
-from samix.nn.from_timm import timm_network
-from samix.nn.resnet import WideResNet, small_resnet, with_cifar_stem
-from samix.nn.vit import moco_vit
-from samix.typing import Features, Images, Maps
+from samix.core.shapes import Features, Images, Maps
+from samix.core.words import suggest
+
+AnyNetwork = TypeVar("AnyNetwork", bound=nn.Module)
 
 
 def as_map(output: Any, *, channels_last: bool = False, prefix_tokens: int = 0) -> Maps:
@@ -114,83 +114,76 @@ class Encoder(nn.Module):
         return maps.shape[1], output.shape[1]
 
 
-@dataclass(frozen=True)
-class EncoderSpec:
-    """How to build one encoder of the table and where its Mixer reads."""
-
-    build: Callable[..., nn.Module]
-    layer: str = "layer3"
-    channels_last: bool = False
-    prefix_tokens: int = 0
-    norm: str | None = None
-    takes: tuple[str, ...] = ()
-    """Options of the builder: width, size (of the pictures), drop_path_rate."""
-    multiple: int = 1
-    """The side of a picture must be a multiple of it."""
-
-    @property
-    def one_size(self) -> bool:
-        """Whether a network takes pictures of the size alone that it was built for."""
-        return "size" in self.takes
+def momentum_copy(network: AnyNetwork) -> AnyNetwork:
+    """A copy of a network that takes no gradient."""
+    return copy.deepcopy(network).requires_grad_(False)
 
 
-def _cifar(name: str) -> EncoderSpec:
-    def build(**options: Any) -> nn.Module:
-        return with_cifar_stem(timm_network(name, **options))
+@torch.no_grad()
+def momentum_update(target: nn.Module, source: nn.Module, momentum: float) -> None:
+    """theta_k <- m theta_k + (1 - m) theta_q over all parameters, SAMix Eq. (14).
 
-    return EncoderSpec(build, takes=("drop_path_rate",))
-
-
-def _resnet(name: str) -> EncoderSpec:
-    return EncoderSpec(partial(timm_network, name), takes=("drop_path_rate",))
+    Buffers stay the target's own: its batch-norm statistics come from its own forward passes.
+    """
+    torch._foreach_lerp_(list(target.parameters()), list(source.parameters()), 1 - momentum)
 
 
-def _transformer(name: str, **spec: Any) -> EncoderSpec:
-    def build(size: int = 224, **options: Any) -> nn.Module:
-        return timm_network(name, img_size=size, **options)
+class Reached(Exception):
+    """Carries a value out of a forward pass that need not go on."""
 
-    return EncoderSpec(build, takes=("size", "drop_path_rate"), **spec)
-
-
-def _small_vit(width: int = 16, size: int = 32) -> nn.Module:
-    """Patches of 4 px, four blocks, 6 * width channels: the transformer for CPUs."""
-    return timm_network(
-        "vit_tiny_patch16_224", img_size=size, patch_size=4, embed_dim=6 * width, depth=4, num_heads=3
-    )
+    def __init__(self, output: Tensor) -> None:
+        self.output = output
 
 
-_TOKENS: dict[str, Any] = {"layer": "blocks.5", "prefix_tokens": 1, "norm": "norm", "multiple": 16}
-
-ENCODERS: dict[str, EncoderSpec] = {
-    "small-resnet": EncoderSpec(lambda width=16: small_resnet(width), takes=("width",)),
-    "small-vit": EncoderSpec(
-        _small_vit, layer="blocks.2", prefix_tokens=1, norm="norm", takes=("width", "size"), multiple=4
-    ),
-    "resnet18-cifar": _cifar("resnet18"),
-    "resnext50-cifar": _cifar("resnext50_32x4d"),
-    "wrn-28-8": EncoderSpec(lambda: WideResNet(28, 8), layer="layer2"),
-    "resnet18": _resnet("resnet18"),
-    "resnet34": _resnet("resnet34"),
-    "resnet50": _resnet("resnet50"),
-    "resnet101": _resnet("resnet101"),
-    "resnext50": _resnet("resnext50_32x4d"),
-    "resnext101": _resnet("resnext101_32x4d"),
-    "deit-s": _transformer("deit_small_patch16_224", **_TOKENS),
-    "vit-s": _transformer("vit_small_patch16_224", **_TOKENS),
-    "vit-s-moco": EncoderSpec(moco_vit, takes=("size",), **_TOKENS),
-    "swin-t": _transformer("swin_tiny_patch4_window7_224", layer="layers.2", channels_last=True, multiple=32),
-}
+def find_layer(network: nn.Module, layer: str) -> nn.Module:
+    """The submodule of that name, also below wrappers (`layer1` finds `module.layer1`)."""
+    names = [name for name, _ in network.named_modules() if name]
+    if layer in names:
+        return network.get_submodule(layer)
+    below = [name for name in names if name.endswith(f".{layer}")]
+    if below:
+        return network.get_submodule(min(below, key=lambda name: name.count(".")))
+    raise ValueError(f"the network has no layer {suggest(layer, sorted(names))}")
 
 
-def build_encoder(name: str, **options: Any) -> Encoder:
-    """The encoder of that name in `ENCODERS`; options go to its builder (`EncoderSpec.takes`)."""
-    if name not in ENCODERS:
-        raise ValueError(f"unknown encoder {suggest(name, ENCODERS)}")
-    spec = ENCODERS[name]
-    return Encoder(
-        spec.build(**options),
-        spec.layer,
-        channels_last=spec.channels_last,
-        prefix_tokens=spec.prefix_tokens,
-        norm=spec.norm,
-    )
+def read_layer(network: nn.Module, layer: str, x: Tensor) -> Tensor:
+    """The output of the named submodule; the rest of the network is not run."""
+
+    def stop(module: nn.Module, inputs: Any, output: Tensor) -> None:
+        raise Reached(output)
+
+    return run_until(network, find_layer(network, layer).register_forward_hook(stop), layer, x)
+
+
+def read_input(network: nn.Module, layer: str, x: Tensor) -> Tensor:
+    """What the named submodule is given; neither it nor the rest of the network is run."""
+
+    def stop(module: nn.Module, inputs: Any) -> None:
+        raise Reached(inputs[0])
+
+    return run_until(network, find_layer(network, layer).register_forward_pre_hook(stop), layer, x)
+
+
+def run_until(network: nn.Module, handle: RemovableHandle, layer: str, x: Tensor) -> Tensor:
+    """Runs the network until a hook of the named layer, which is then removed, has `Reached` its value."""
+    try:
+        network(x)
+    except Reached as reached:
+        return reached.output
+    finally:
+        handle.remove()
+    raise RuntimeError(f"layer '{layer}' was not run by the network's forward pass.")
+
+
+@contextmanager
+def changing_output(network: nn.Module, layer: str, change: Callable[[Tensor], Tensor]) -> Iterator[None]:
+    """While it lasts, the named layer gives `change(output)` instead of its output."""
+
+    def replace(module: nn.Module, inputs: Any, output: Tensor) -> Tensor:
+        return change(output)
+
+    handle = find_layer(network, layer).register_forward_hook(replace)
+    try:
+        yield
+    finally:
+        handle.remove()

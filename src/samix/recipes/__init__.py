@@ -1,6 +1,6 @@
 """Recipes: every row is a typed value; `samix recipes` lists them."""
 
-from samix.engine.config import Recipe
+from samix.engine.classification import Recipe
 from samix.engine.pretraining import Pretraining
 from samix.recipes.base import Family
 from samix.recipes.base import find_recipe as _find_recipe

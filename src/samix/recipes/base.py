@@ -3,14 +3,16 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
-from samix.engine.config import POLICIES, Optimizer, Policy, Recipe
-from samix.errors import suggest
-from samix.methods.samix import LearnedMixup
-from samix.methods.supervised import Objective
+from samix.contract import MixupSettings
+from samix.core.words import suggest
+from samix.engine.classification import POLICIES, Recipe
+from samix.engine.optim import Optimizer
+from samix.learned import MaskLoss, MixerTraining
+from samix.methods.supervised import Objective, Supervised
 
-Learned = TypeVar("Learned", bound=LearnedMixup)
+Learned = TypeVar("Learned", bound=MixerTraining)
 
 
 class Family(NamedTuple):
@@ -24,9 +26,11 @@ class Family(NamedTuple):
     """alpha of hand-made mixups that have no row, where the paper's differs from the mixup's own."""
 
 
-def row(base: Recipe, policy: Policy, *, learned: Optimizer | None = None, clean: float = 0.0) -> Recipe:
+def row(
+    base: Recipe, policy: MixupSettings[Supervised], *, learned: Optimizer | None = None, clean: float = 0.0
+) -> Recipe:
     """The base with a policy; learned policies may have an optimizer of their own."""
-    optimizer = learned if learned is not None and isinstance(policy, LearnedMixup) else base.optimizer
+    optimizer = learned if learned is not None and policy.learned else base.optimizer
     objective: Objective = replace(base.objective, clean_weight=clean)
     return replace(base, mixup=policy, optimizer=optimizer, objective=objective)
 
@@ -37,10 +41,13 @@ def as_published(policy: Learned) -> Learned:
     Two stay ours, because without them masks do not follow lam: gamma starts at 1, and SAMix draws one lam
     per pair (docs/deviations.md; the paper's are mixup.mixer.gamma 0 and mixup.per_sample false).
     """
-    mixer = replace(policy.mixer, init_std=0.01)
-    variance = 2.0 if policy.variance_weight else 0.0  # AutoMix rewards none
-    slow = replace(policy, mixer=mixer, momentum=0.999, momentum_end=0.999999)
-    return replace(slow, beta=0.1, beta_end=0.0, mask_margin=0.1, variance_weight=variance)
+    variance = 2.0 if policy.mask.variance else 0.0  # AutoMix rewards none
+    return replace(
+        policy,
+        mixer=replace(policy.mixer, init_std=0.01),
+        mask=MaskLoss(beta=0.1, beta_end=0.0, margin=0.1, variance=variance),
+        copy=replace(policy.copy, momentum=0.999, momentum_end=0.999999),
+    )
 
 
 def speedy(samix: Recipe) -> Recipe:
@@ -49,8 +56,8 @@ def speedy(samix: Recipe) -> Recipe:
     A clean branch with a head of its own is best saved on by crops of most pictures, one that shares the
     tested head by fewer whole pictures. Below six the Mixer's masks stop following lam: docs/findings.md.
     """
-    mixup: Any = samix.mixup
-    mixup = replace(mixup, mixer_fraction=max(0.1, 6 / samix.batch_size))
+    assert isinstance(samix.mixup, MixerTraining)
+    mixup = replace(samix.mixup, speed=replace(samix.mixup.speed, fraction=max(0.1, 6 / samix.batch_size)))
     objective = replace(samix.objective, clean_fraction=0.35)
     if samix.objective.clean_head:
         objective = replace(samix.objective, clean_fraction=0.6, clean_crop=0.625)

@@ -6,11 +6,14 @@ samix train cifar10-long/samix    ours: results/cifar10_long.csv
 
 from dataclasses import replace
 
+from samix.contract import Plain
 from samix.data.datasets import Data
-from samix.engine.config import Network, Optimizer, Plain, Recipe
-from samix.methods.samix import AutoMixed, LearnedMixup
+from samix.engine.classification import Recipe
+from samix.engine.optim import Optimizer
+from samix.learned import AutoMixed, LearnedMixup, MaskLoss
 from samix.methods.supervised import Objective
 from samix.mixups import CutMix, MixUp, TokenMix, TransMix
+from samix.nn.zoo import Network
 from samix.recipes.base import Family, row, speedy
 
 # The clean branch shares the head that is tested, which suits few pictures: docs/findings.md.
@@ -24,7 +27,7 @@ BASE = Recipe(
     eval_every=150,
     save_every=20,
 )
-LEARNED = LearnedMixup(variance_weight=0.0)
+MASKS = MaskLoss(variance=0.0)
 VIT = replace(
     BASE,
     encoder=Network(name="small-vit", width=12),
@@ -33,9 +36,9 @@ VIT = replace(
 """For policies that need attention; a transformer learns little from so few pictures."""
 
 
-def foundation(base: Recipe, learned: LearnedMixup) -> dict[str, Recipe]:
+def foundation(base: Recipe, masks: MaskLoss) -> dict[str, Recipe]:
     """Learned and hand-made mixups with and without the clean branch, so that each gain stands apart."""
-    samix = row(base, learned, clean=1.0)
+    samix = row(base, LearnedMixup(mask=masks), clean=1.0)
     return {
         "plain": row(base, Plain()),
         "mixup": row(base, MixUp(alpha=1.0)),
@@ -52,7 +55,7 @@ def foundation(base: Recipe, learned: LearnedMixup) -> dict[str, Recipe]:
 CIFAR10_SMALL = Family(
     "CIFAR-10, 250 balanced pictures, full test set, small ResNet of width 16, CPU, minutes a row.",
     {
-        **foundation(BASE, LEARNED),
+        **foundation(BASE, MASKS),
         "plain-vit": row(VIT, Plain()),
         "cutmix-vit": row(VIT, CutMix(alpha=1.0)),
         "transmix": row(VIT, TransMix(alpha=1.0)),
@@ -63,5 +66,5 @@ LONG = replace(BASE, epochs=400, eval_every=400, save_every=50, objective=Object
 # A stronger mask loss than for 150 epochs, because it fades: masks have more time to drift from lam.
 CIFAR10_LONG = Family(
     "The same pictures and network for 400 epochs, where mixing helps most; ten minutes a row.",
-    foundation(LONG, replace(LEARNED, beta=5.0, beta_end=0.0)),
+    foundation(LONG, replace(MASKS, beta=5.0, beta_end=0.0)),
 )

@@ -2,10 +2,13 @@
 
 from dataclasses import replace
 
+from samix.contract import Plain
 from samix.data.datasets import Data
-from samix.engine.config import Network, Optimizer, Plain, Recipe
-from samix.methods.samix import AutoMixed, LearnedMixup
+from samix.engine.classification import Recipe
+from samix.engine.optim import Optimizer
+from samix.learned import AutoMixed, LearnedMixup
 from samix.mixups import CutMix, MixUp
+from samix.nn.zoo import Network
 from samix.recipes.base import Family, row
 
 BASE = Recipe(

@@ -7,11 +7,14 @@ R-50 plain 76.83, Mixup 77.12, CutMix 77.17, AutoMix 77.91, SAMix 78.11
 
 from dataclasses import replace
 
+from samix.contract import Plain
 from samix.data.datasets import Data
-from samix.engine.config import Machine, Network, Optimizer, Plain, Recipe
-from samix.methods.samix import AutoMixed, LearnedMixup
+from samix.engine.classification import Recipe
+from samix.engine.machine import Machine
+from samix.engine.optim import Optimizer
+from samix.learned import Adjusting, AutoMixed, LearnedMixup, MixerConfig
 from samix.mixups import CutMix, MixUp
-from samix.nn.mixer import MixerConfig
+from samix.nn.zoo import Network
 from samix.recipes.base import Family, as_published, row
 
 BASE = Recipe(
@@ -22,10 +25,10 @@ BASE = Recipe(
     epochs=100,
     batch_size=256,
 )
-LEARNED = replace(BASE.optimizer, mixer_lr=0.1, mixer_min_lr=1e-3)
+MIXER_OPTIMIZER = replace(BASE.optimizer, mixer_lr=0.1, mixer_min_lr=1e-3)
 SAMIX, AUTOMIX = (
-    replace(as_published(policy), adjust=0.0, momentum_end=0.99999)
-    for policy in (LearnedMixup(eta=0.1, mixer=MixerConfig(dropout=0.1)), AutoMixed())
+    replace(policy, adjusting=Adjusting(prob=0.0), copy=replace(policy.copy, momentum_end=0.99999))
+    for policy in map(as_published, (LearnedMixup(eta=0.1, mixer=MixerConfig(dropout=0.1)), AutoMixed()))
 )
 
 
@@ -42,11 +45,11 @@ def _family(encoder: str, cutmix_alpha: float, learned: Optimizer) -> dict[str, 
 
 IMAGENET_R18 = Family(
     "ImageNet-1k folder, ResNet-18, 100 epochs; the paper's table; several GPUs.",
-    _family("resnet18", 0.2, LEARNED),
+    _family("resnet18", 0.2, MIXER_OPTIMIZER),
     alphas=dict.fromkeys(("manifoldmix", "saliencymix", "fmix", "resizemix", "gridmix", "smoothmix"), 0.2),
 )
 IMAGENET_R50 = Family(
     "ImageNet-1k folder, ResNet-50, 100 epochs; the paper's table; several GPUs.",
-    _family("resnet50", 1.0, replace(LEARNED, mixer_momentum=0.0)),
+    _family("resnet50", 1.0, replace(MIXER_OPTIMIZER, mixer_momentum=0.0)),
     alphas={"manifoldmix": 0.2, "gridmix": 0.2, "smoothmix": 0.2},
 )

@@ -8,10 +8,13 @@ paper, 400 epochs: plain 61.68, Mixup 63.86, CutMix 65.53, AutoMix 67.33, SAMix 
 
 from dataclasses import replace
 
+from samix.contract import Plain
 from samix.data.datasets import Data
-from samix.engine.config import Network, Optimizer, Plain, Recipe
-from samix.methods.samix import AutoMixed, LearnedMixup
+from samix.engine.classification import Recipe
+from samix.engine.optim import Optimizer
+from samix.learned import Adjusting, AutoMixed, LearnedMixup
 from samix.mixups import CutMix, MixUp
+from samix.nn.zoo import Network
 from samix.recipes.base import Family, as_published, row, speedy
 
 CIFAR = Recipe(
@@ -21,7 +24,7 @@ CIFAR = Recipe(
     epochs=800,
     batch_size=100,
 )
-CIFAR_LEARNED = replace(CIFAR.optimizer, min_lr=0.05, mixer_lr=0.1, mixer_min_lr=0.05)
+CIFAR_MIXER = replace(CIFAR.optimizer, min_lr=0.05, mixer_lr=0.1, mixer_min_lr=0.05)
 
 TINY = Recipe(
     data=Data(name="tiny-imagenet", size=64, view="resized-crop", workers=4),
@@ -30,13 +33,15 @@ TINY = Recipe(
     epochs=400,
     batch_size=100,
 )
-TINY_LEARNED = replace(TINY.optimizer, min_lr=0.05, mixer_lr=0.1, mixer_min_lr=1e-3)
+TINY_MIXER = replace(TINY.optimizer, min_lr=0.05, mixer_lr=0.1, mixer_min_lr=1e-3)
 
-SAMIX = as_published(LearnedMixup(adjust=0.25))
-AUTOMIX = as_published(AutoMixed(adjust=0.0, mixer=replace(AutoMixed().mixer, encoding="none")))
+SAMIX = as_published(LearnedMixup(adjusting=Adjusting(prob=0.25)))
+AUTOMIX = as_published(
+    AutoMixed(adjusting=Adjusting(prob=0.0), mixer=replace(AutoMixed().mixer, encoding="none"))
+)
 
-CIFAR_SAMIX = row(CIFAR, SAMIX, learned=CIFAR_LEARNED, clean=1.0)
-TINY_SAMIX = row(TINY, SAMIX, learned=TINY_LEARNED, clean=1.0)
+CIFAR_SAMIX = row(CIFAR, SAMIX, learned=CIFAR_MIXER, clean=1.0)
+TINY_SAMIX = row(TINY, SAMIX, learned=TINY_MIXER, clean=1.0)
 
 CIFAR100_R18 = Family(
     "CIFAR-100, ResNet-18 with CIFAR stem, 800 epochs; the paper's table; one GPU-day a row.",
@@ -44,7 +49,7 @@ CIFAR100_R18 = Family(
         "plain": row(CIFAR, Plain()),
         "mixup": row(CIFAR, MixUp(alpha=1.0)),
         "cutmix": row(CIFAR, CutMix(alpha=0.2)),
-        "automix": row(CIFAR, AUTOMIX, learned=CIFAR_LEARNED, clean=1.0),
+        "automix": row(CIFAR, AUTOMIX, learned=CIFAR_MIXER, clean=1.0),
         "samix": CIFAR_SAMIX,
         "samix-fast": speedy(CIFAR_SAMIX),
     },
@@ -56,7 +61,7 @@ TINY_R18 = Family(
         "plain": row(TINY, Plain()),
         "mixup": row(TINY, MixUp(alpha=1.0)),
         "cutmix": row(TINY, CutMix(alpha=1.0)),
-        "automix": row(TINY, AUTOMIX, learned=TINY_LEARNED, clean=1.0),
+        "automix": row(TINY, AUTOMIX, learned=TINY_MIXER, clean=1.0),
         "samix": TINY_SAMIX,
         "samix-fast": speedy(TINY_SAMIX),
     },

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from typing import Any, NamedTuple
 
+from samix.core.words import suggest
 from samix.engine.pretraining import VIEW_POLICIES, Pretraining
-from samix.errors import suggest
-from samix.methods.self_mixing import Terms
+from samix.methods.ssl.base import Terms
 from samix.mixups import CutMix, MixUp, MixupCutMix
 
 

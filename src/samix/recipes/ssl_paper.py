@@ -9,16 +9,17 @@ Settings and their sources: docs/self_supervised.md. Linear evaluation: samix li
 from dataclasses import replace
 
 from samix.data.datasets import Data
-from samix.engine.config import Network, Optimizer
+from samix.engine.optim import Optimizer
 from samix.engine.pretraining import Pretraining
-from samix.methods.byol import BYOLConfig
-from samix.methods.moco import MoCoV1, MoCoV2
-from samix.methods.mocov3 import MoCoV3Config
-from samix.methods.samix_c import ClusterMixup
-from samix.methods.samix_i import InstanceMixup
-from samix.methods.simclr import SimCLRConfig
-from samix.methods.simsiam import SimSiamConfig
-from samix.methods.swav import SwAVConfig
+from samix.learned.samix_c import ClusterMixup
+from samix.learned.samix_i import InstanceMixup
+from samix.methods.ssl.byol import BYOLConfig
+from samix.methods.ssl.moco import MoCoV1, MoCoV2
+from samix.methods.ssl.mocov3 import MoCoV3Config
+from samix.methods.ssl.simclr import SimCLRConfig
+from samix.methods.ssl.simsiam import SimSiamConfig
+from samix.methods.ssl.swav import SwAVConfig
+from samix.nn.zoo import Network
 from samix.recipes.base import as_published
 from samix.recipes.ssl_base import PretrainingFamily, rows_of
 

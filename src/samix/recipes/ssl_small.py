@@ -8,19 +8,17 @@ samix pretrain ssl-folder --data.root FOLDER   any folder of pictures, no labels
 from dataclasses import replace
 
 from samix.data.datasets import Data
-from samix.engine.config import Network, Optimizer
+from samix.engine.optim import Optimizer
 from samix.engine.pretraining import Pretraining
-from samix.methods.byol import BYOLConfig
-from samix.methods.moco import MoCoV1, MoCoV2
-from samix.methods.mocov3 import MoCoV3Config
-from samix.methods.pseudo import Clusters
-from samix.methods.samix_c import ClusterMixup
-from samix.methods.samix_i import InstanceMixup
-from samix.methods.simclr import SimCLRConfig
-from samix.methods.simsiam import SimSiamConfig
-from samix.methods.swav import SwAVConfig
+from samix.learned import ClusterMixup, Clusters, InstanceMixup, MaskLoss, MixerConfig
+from samix.methods.ssl.byol import BYOLConfig
+from samix.methods.ssl.moco import MoCoV1, MoCoV2
+from samix.methods.ssl.mocov3 import MoCoV3Config
+from samix.methods.ssl.simclr import SimCLRConfig
+from samix.methods.ssl.simsiam import SimSiamConfig
+from samix.methods.ssl.swav import SwAVConfig
 from samix.mixups import CutMix, MixUp
-from samix.nn.mixer import MixerConfig
+from samix.nn.zoo import Network
 from samix.recipes.ssl_base import PretrainingFamily, rows_of
 
 MEASURED = (
@@ -53,13 +51,12 @@ def small_methods(base: Pretraining, queue: int, hidden: int) -> dict[str, Pretr
 
 def small_mixups(clusters: int) -> dict[str, InstanceMixup | MixUp | CutMix]:
     """Mixers that wake up within a short run."""
-    mixer = MixerConfig(init_std=0.1)
-    learned = {"mixer": mixer, "beta": 0.3, "beta_end": 0.0, "mask_margin": 0.0, "variance_weight": 0.0}
+    mixer, mask = MixerConfig(init_std=0.1), MaskLoss(beta=0.3, beta_end=0.0, variance=0.0)
     return {
         "mixup": MixUp(alpha=1.0),
         "cutmix": CutMix(alpha=1.0),
-        "samix-i": InstanceMixup(**learned),  # type: ignore[arg-type]
-        "samix-c": ClusterMixup(**learned, clusters=Clusters(count=clusters, min_size=5)),  # type: ignore[arg-type]
+        "samix-i": InstanceMixup(mixer=mixer, mask=mask),
+        "samix-c": ClusterMixup(mixer=mixer, mask=mask, clusters=Clusters(count=clusters, min_size=5)),
     }
 
 

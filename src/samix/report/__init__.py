@@ -2,8 +2,9 @@
 
 from samix.report.figures import comparison_figure, draw_samples, sample_figure, save_png
 from samix.report.page import write_page
-from samix.report.runs import Run, Samples, find_runs, read_run
 from samix.report.tables import compare, print_table
+from samix.runs.folder import Run, find_runs, read_run
+from samix.runs.samples import Samples
 
 __all__ = [
     "Run",

@@ -8,8 +8,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from samix.report.groups import Group
-from samix.report.runs import read_retention
 from samix.report.style import FAINT, MARKERS, look, panels, styled
+from samix.runs.samples import read_retention
 
 Curve = dict[float, list[float]]
 """The values of all seeds at each place of the horizontal axis."""

@@ -8,8 +8,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from samix.report.runs import SAMPLES, Samples, read_run, read_samples
 from samix.report.style import FAINT, INK, colour, save_png, styled
+from samix.runs.folder import read_run
+from samix.runs.samples import SAMPLES, Samples, read_samples
 
 HEAT = "viridis"
 GAP = 0.08

@@ -4,16 +4,12 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from samix.engine.config import flatten
-from samix.engine.resume import LEARNED as LEARNED_ON_MACHINE
-from samix.report.runs import Run
+from samix.runs.folder import Run
+from samix.runs.settings import changes_learning, flatten
 
-LEARNED = ("automix", "samix")
+LEARNED = ("automix", "samix", "samix-i", "samix-c")
 ORDER = ("plain", "mixup", "cutmix")
 """The order in tables and legends: no mixup, hand-made ones, learned ones, the paper's last."""
-
-NOT_LEARNED_FROM = ("seed", "eval_every", "save_every", "data.root", "data.workers")
-"""Settings that change where or when a run works, not what it learns."""
 
 Settings = dict[str, str]
 """Settings by their dotted names, as the text that a label shows."""
@@ -62,15 +58,10 @@ def method_label(run: Run) -> str:
 
 def learned_from(run: Run) -> Settings:
     """The row and the settings that decide what a run learns."""
-    settings = {name: str(value) for name, value in flatten(run.config) if decides(name)}
+    settings = {name: str(value) for name, value in flatten(run.config) if changes_learning(name)}
+    settings.pop("seed", None)
     # Two rows may have one label: a clean branch can be the row's own or an option of another row.
     return {"row": split_recipe(run)[1]} | settings
-
-
-def decides(name: str) -> bool:
-    """Whether a setting changes what is learned."""
-    part, _, field = name.partition(".")
-    return field in LEARNED_ON_MACHINE if part == "machine" else name not in NOT_LEARNED_FROM
 
 
 def group_runs(runs: Iterable[Run]) -> list[Group]:
@@ -104,15 +95,15 @@ def differences(kinds: list[Settings], most: int = 3) -> list[str]:
     The first few are shown, and as many more as it takes to tell all kinds apart.
     """
     names = sorted({name for each in kinds for name in each}, key=lambda name: (is_detail(name), name))
-    varied = [name for name in names if len(set(told(kinds, [name]))) > 1]
+    varied = [name for name in names if len(set(label_of(kinds, [name]))) > 1]
     shown = varied[:most]
     for name in varied[most:]:
-        if len(set(told(kinds, [*shown, name]))) > len(set(told(kinds, shown))):
+        if len(set(label_of(kinds, [*shown, name]))) > len(set(label_of(kinds, shown))):
             shown.append(name)
-    return told(kinds, shown)
+    return label_of(kinds, shown)
 
 
-def told(kinds: list[Settings], names: list[str]) -> list[str]:
+def label_of(kinds: list[Settings], names: list[str]) -> list[str]:
     """What a label says of each kind: ' [epochs 50]', or '' without names."""
     texts = [", ".join(f"{name} {each.get(name, 'unset')}" for name in names) for each in kinds]
     return [f" [{text}]" if text else "" for text in texts]

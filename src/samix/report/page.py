@@ -11,14 +11,15 @@ from typing import Any
 import yaml
 from matplotlib.figure import Figure
 
-from samix.engine.checkpoint import write_text
 from samix.report.charts import curves_figure, mixer_figure, retention_figure
 from samix.report.figures import attention_figure, comparison_figure, same_pairs, sample_figure
 from samix.report.groups import Group, group_runs
-from samix.report.runs import Run, Samples, read_retention, read_samples
 from samix.report.style import write_png
 from samix.report.tables import Line, html_table, line_of, repeats
 from samix.report.words import LEGENDS, introduction, score_of, verdict
+from samix.runs.files import write_text
+from samix.runs.folder import Run
+from samix.runs.samples import Samples, read_retention, read_samples
 
 STYLE = """
 :root { color-scheme: light dark;

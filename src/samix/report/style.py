@@ -10,7 +10,7 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from samix.engine.checkpoint import write_atomically
+from samix.runs.files import write_atomically
 
 # The palette of Okabe and Ito, without its yellow, which vanishes on white.
 COLOURS = {

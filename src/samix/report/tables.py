@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from samix.report.groups import Group, group_runs
-from samix.report.runs import Run
+from samix.runs.folder import Run
 
 
 class Measure(NamedTuple):

@@ -1,0 +1,179 @@
+"""A mixed batch: images, masks, and labels with the weights that their parents deserve."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+from torch.nn import functional as F
+
+from samix.core.pairing import Pairing
+from samix.core.shapes import Images, Index, Lam, Mask, Scalar, SoftLabels
+
+Criterion = Callable[[Tensor, Tensor], Tensor]
+Sources = Callable[[Tensor], tuple[Tensor, Tensor]]
+
+
+def blend(x: Images, partner: Images, mask: Mask) -> Images:
+    """x_mix = mask * x + (1 - mask) * partner: the paper's h(.), with s_j = 1 - s_i."""
+    return torch.lerp(partner, x, mask)  # one pass over the images, exact at 0 and 1
+
+
+def partners(x: Images, index: Index) -> Images:
+    """The partner of each image: x[index], faster, and channels-last where x is."""
+    if x.is_contiguous() or not x.is_contiguous(memory_format=torch.channels_last):
+        return x.index_select(0, index)
+    return x.permute(0, 2, 3, 1).index_select(0, index).permute(0, 3, 1, 2)
+
+
+def blend_pairs(x: Images, index: Index, mask: Mask) -> Images:
+    """Each image blended with its partner, written into the copy that holds the partners."""
+    return partners(x, index).lerp_(x, mask)
+
+
+def in_format_of(x: Tensor, values: Tensor) -> Tensor:
+    """The values [B, K, H, W] in the memory format of x, so that channels-last images stay so."""
+    if x.is_contiguous(memory_format=torch.channels_last):
+        return values.contiguous(memory_format=torch.channels_last)
+    return values
+
+
+class Parents(NamedTuple):
+    """Which images of the batch each mixed image was made of, for policies that mix more than pairs."""
+
+    index: Int[Tensor, "B P"]  # type: ignore[assignment]  # shadows tuple.index
+    """Positions in the batch."""
+    share: Float[Tensor, "B P"]
+    """The weight of each parent's label."""
+
+
+class Mixed(NamedTuple):
+    """A mixed batch. `pairing.lam` is the weight that the first image's label deserves."""
+
+    x: Images
+    mask: Mask
+    pairing: Pairing
+    parents: Parents | None = None
+    """Set where labels are not lam y_i + (1 - lam) y_j: more than two parents, or weights that do not
+    sum to 1."""
+    sources: Sources | None = None
+    """Set where images were moved before they were blended: per-pixel values of the batch -> those of the
+    first images and of their partners as the mask sees them."""
+
+    def family(self) -> Parents:
+        """The parents and label weights of every image; for a pair, (i, j) and (lam, 1 - lam)."""
+        if self.parents is not None:
+            return self.parents
+        lam, index = self.pairing
+        first = torch.arange(len(index), device=index.device)
+        lam = lam.expand(len(index))
+        return Parents(torch.stack([first, index], dim=1), torch.stack([lam, 1 - lam], dim=1))
+
+    def labels(self, y: Tensor) -> tuple[Tensor, Tensor, Lam]:
+        """(y_a, y_b, lam) for any loss: `lam * loss(y_a) + (1 - lam) * loss(y_b)`."""
+        if self.parents is not None:
+            raise ValueError(
+                "these images have more than two parents, or label weights that do not sum to 1, so there is "
+                "no (y_a, y_b, lam); use soft_labels(y, classes) or loss(criterion, outputs, y)."
+            )
+        return y, y[self.pairing.index], self.pairing.lam
+
+    def soft_labels(self, y: Tensor, classes: int, smoothing: float = 0.0) -> SoftLabels:
+        """lam * y_i + (1 - lam) * y_j as rows [B, classes], smoothed towards uniform if asked."""
+        rows = one_hot(y, classes)
+        if self.parents is None:
+            lam = self.pairing.lam.to(rows)[:, None]
+            return smooth(torch.lerp(rows[self.pairing.index], rows, lam), smoothing)
+        index, share = self.parents
+        return smooth((share.to(rows)[..., None] * rows[index]).sum(dim=1), smoothing)
+
+    def loss(self, criterion: Criterion, outputs: Tensor, y: Tensor) -> Scalar:
+        """lam-weighted loss for a criterion that returns one value per sample (reduction='none')."""
+        index, share = self.family()
+        parts = [criterion(outputs, y[parent]) for parent in index.unbind(dim=1)]
+        if parts[0].shape[:1] != outputs.shape[:1]:
+            raise ValueError(
+                "the criterion must return one loss per sample, because lam may differ between samples; "
+                f"got shape {list(parts[0].shape)} for a batch of {len(outputs)}. Use reduction='none'."
+            )
+        losses = torch.stack(parts, dim=1)  # [B, P, ...]
+        return (share.to(losses).view(*share.shape, *[1] * (losses.ndim - 2)) * losses).sum(dim=1).mean()
+
+    def dense(self, target: Tensor) -> Tensor:
+        """A per-pixel target [B, H, W] or [B, K, H, W], mixed as the images were.
+
+        Floats are blended. Integers (class maps) are taken from whichever image shows more.
+        """
+        if self.parents is not None and self.parents.index.shape[1] > 2:
+            raise ValueError("dense targets of images with more than two parents have no one mask.")
+        planes = target if target.ndim == 4 else target[:, None]
+        if planes.ndim != 4 or planes.shape[-2:] != self.mask.shape[-2:]:
+            raise ValueError(
+                f"a dense target must have shape [B, H, W] or [B, K, H, W] with the images' height and width "
+                f"{list(self.mask.shape[-2:])}; got {list(target.shape)}."
+            )
+        first, second = (planes, planes[self.pairing.index]) if self.sources is None else self.sources(planes)
+        if planes.is_floating_point():
+            mixed = blend(first, second, self.mask.to(planes))
+        else:
+            mixed = torch.where(self.mask >= 0.5, first, second)
+        return mixed if target.ndim == 4 else mixed[:, 0]
+
+
+def one_hot(y: Tensor, classes: int) -> SoftLabels:
+    """Class indices [B] become one-hot rows [B, classes]; rows pass through unchanged."""
+    if y.ndim == 1 and not y.is_floating_point():
+        check_labels(y, classes)
+        return F.one_hot(y.long(), classes).float()
+    if y.ndim == 2 and y.shape[1] == classes:
+        return y.float()
+    raise ValueError(
+        f"labels must have shape [B] (class indices) or [B, {classes}] (soft labels); "
+        f"got {list(y.shape)} of {y.dtype}." + (" Call y.squeeze(1)." if y.shape[1:] == (1,) else "")
+    )
+
+
+def smooth(rows: SoftLabels, smoothing: float) -> SoftLabels:
+    """(1 - smoothing) y + smoothing / classes."""
+    return (1 - smoothing) * rows + smoothing / rows.shape[1] if smoothing else rows
+
+
+def check_batch(x: object, y: Tensor, classes: int) -> None:
+    """Refuses what is no batch of images, and labels that are no class indices or out of range.
+
+    On a GPU, a look at the range would cost a synchronisation, so it is left out there.
+    """
+    check_images(x)
+    check_indices(y, len(x))  # type: ignore[arg-type]
+    if not y.is_cuda:
+        check_labels(y, classes)
+
+
+def check_images(x: object) -> None:
+    """Refuses what cannot be a batch of images."""
+    if not isinstance(x, Tensor):
+        raise ValueError(f"images must be a float tensor [B, C, H, W]; got {type(x).__name__}.")
+    if x.ndim != 4 or not x.is_floating_point() or len(x) == 0:
+        raise ValueError(f"images must be a float tensor [B, C, H, W]; got {list(x.shape)} of {x.dtype}.")
+
+
+def check_indices(y: Tensor, count: int) -> None:
+    """Refuses anything but one class index per image; rows and columns would broadcast into a wrong loss."""
+    if y.shape != (count,) or y.is_floating_point():
+        hint = " Call y.squeeze(1)." if y.shape == (count, 1) else ""
+        raise ValueError(
+            f"labels must be class indices, shape [{count}] for {count} images; "
+            f"got {list(y.shape)} of {y.dtype}.{hint}"
+        )
+
+
+def check_labels(y: Tensor, classes: int) -> None:
+    """Refuses class indices outside [0, classes), naming the first bad one."""
+    bad = ((y < 0) | (y >= classes)).nonzero()
+    if len(bad):
+        where = int(bad[0])
+        raise ValueError(
+            f"labels must lie in [0, {classes - 1}] for {classes} classes; "
+            f"label {int(y[where])} at position {where} does not. Check the number of classes."
+        )

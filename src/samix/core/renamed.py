@@ -1,0 +1,77 @@
+"""Old names of settings: they keep working for one release, with a warning that tells the new name."""
+
+import functools
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
+from operator import attrgetter
+from typing import Any, TypeVar
+
+Settings = TypeVar("Settings", bound=type)
+
+OLD_NAMES = {
+    "beta": "mask.beta",
+    "beta_end": "mask.beta_end",
+    "mask_margin": "mask.margin",
+    "variance_weight": "mask.variance",
+    "adjust": "adjusting.prob",
+    "adjust_margin": "adjusting.margin",
+    "lam_margin": "adjusting.lam_margin",
+    "warmup": "adjusting.warmup",
+    "momentum": "copy.momentum",
+    "momentum_end": "copy.momentum_end",
+    "momentum_hold": "copy.hold",
+    "mixer_fraction": "speed.fraction",
+    "mixer_probability": "speed.prob",
+}
+"""Settings of learned mixups as they were called before 0.2, understood for one release more."""
+
+
+def warn_of(old: str, new: str) -> None:
+    """Says once per place that a setting has a new name."""
+    warnings.warn(f"{old} is now called {new}.", DeprecationWarning, stacklevel=4)
+
+
+def accept_old_names(table: Mapping[str, str]) -> Callable[[Settings], Settings]:
+    """Lets a dataclass of settings take old keywords: {'beta': 'mask.beta'} sets `beta` of its field
+    `mask`."""
+
+    def decorate(kind: Settings) -> Settings:
+        initialise = kind.__init__  # type: ignore[misc]
+
+        @functools.wraps(initialise)
+        def take(self: Any, **given: Any) -> None:
+            for old in [name for name in given if name in table]:
+                group, _, name = table[old].partition(".")
+                value = given.pop(old)
+                warn_of(old, table[old])
+                given[group] = replace(given.get(group, default_of(kind, group)), **{name: value})
+            initialise(self, **given)
+
+        kind.__init__ = take  # type: ignore[misc]
+        return kind
+
+    return decorate
+
+
+def default_of(kind: type, name: str) -> Any:
+    """The value that a field has where nobody gives it one."""
+    field = next(field for field in fields(kind) if field.name == name)
+    return field.default_factory()  # type: ignore[misc,operator]
+
+
+def read_old_name(settings: object, name: str, table: Mapping[str, str]) -> Any:
+    """The value of a setting by its old name, for `__getattr__`."""
+    if name not in table:
+        raise AttributeError(f"{type(settings).__name__!r} has no setting {name!r}.")
+    warn_of(name, table[name])
+    return attrgetter(table[name])(settings)
+
+
+def rename(values: dict[str, Any], table: Mapping[str, str]) -> dict[str, Any]:
+    """Settings as plain values with every old name replaced by its new place; the input stays as it is."""
+    renamed = {name: value for name, value in values.items() if name not in table}
+    for old in values.keys() & table.keys():
+        group, _, name = table[old].partition(".")
+        renamed[group] = {**renamed.get(group, {}), name: values[old]}
+    return renamed

@@ -1,0 +1,44 @@
+"""Recipe: supervised training as a typed value, and how it becomes a model."""
+
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from samix.contract import Context, MixupSettings, Model, Plain
+from samix.core.shapes import Stats
+from samix.engine.training import Training
+from samix.learned import LEARNED
+from samix.methods.around.mixing import Mixing
+from samix.methods.supervised import Objective, Supervised, linear_head
+from samix.mixups import MIXUPS
+from samix.nn.zoo import ENCODERS
+
+POLICIES: dict[str, type[Any]] = {"plain": Plain, **MIXUPS, **LEARNED}
+"""How images may be mixed in supervised training."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe(Training):
+    """Supervised training."""
+
+    mixup: MixupSettings[Supervised] = field(default_factory=Plain)
+    """How images are mixed; its type is a name of POLICIES."""
+    objective: Objective = field(default_factory=Objective)
+    """Clean branch, smoothing, binary loss."""
+
+    choices: ClassVar[dict[str, dict[str, type[Any]]]] = {"mixup": POLICIES}
+    command: ClassVar[str] = "train"
+
+    def build(self, classes: int, stats: Stats | None = None) -> Model:
+        """A fresh model for so many classes; `stats` tells policies how its images are normalised."""
+        encoder, objective, size = self.encoder.build(self.data.size), self.objective, self.data.size
+        channels, dim = encoder.probe(size)
+        branch = objective.clean_weight > 0 and self.mixup.mixes
+        if branch and objective.clean_crop < 1 and ENCODERS[self.encoder.name].one_size:
+            raise ValueError(
+                f"{self.encoder.name} takes pictures of one size only: leave objective.clean_crop at 1, "
+                "and save time with objective.clean_fraction."
+            )
+        clean_head = linear_head(dim, classes) if branch and objective.clean_head else None
+        head = linear_head(dim, classes)
+        method = Supervised(encoder, head, classes, clean_head=clean_head, objective=objective)
+        return self.mixup.build(method, Context(channels, size, Mixing, stats))

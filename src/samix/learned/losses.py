@@ -1,0 +1,136 @@
+"""Section 3.1, the objective of mixup generation: what a Mixer is trained on.
+
+    l_eta = l_+ + eta l_-                                                      Eq. (8)
+
+l_+ asks whether a mixture is lam-smooth between its own two classes (pBCE, Eq. (6)) or instances (Eq. (7)),
+l_- whether it is distinct from all others (mixup cross-entropy, Eq. (3); mixup infoNCE, Eq. (4)). The mask
+loss of the appendix asks that masks weigh what lam says and are decided rather than grey.
+
+Where the paper leaves a choice or the official code differs (E2, E7, E8, O1): docs/deviations.md.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from samix.contract import MixerLog
+from samix.core.checks import check_not_negative, check_share
+from samix.core.pairing import Pairing
+from samix.core.schedules import linear
+from samix.core.shapes import Embeddings, Labels, Lam, Logits, Mask, PerSample, Scalar
+from samix.losses.classification import mixup_cross_entropy_per_sample, of_class, widen
+from samix.losses.contrastive import Negatives, mixup_info_nce
+
+
+class EtaBalanced(NamedTuple):
+    """Both parts of Eq. (8), kept apart for the log."""
+
+    local: Scalar
+    """l_+: is the mixture lam-smooth between its own two classes?"""
+    globally: Scalar
+    """l_-: is it distinct from all other classes?"""
+    total: Scalar
+    """The weighted sum of both."""
+
+
+def pbce(logits: Logits, y: Labels, pairing: Pairing) -> PerSample:
+    """-lam log p_a - (1 - lam) log p_b with p the softmax over the logits of a and b, SAMix Eq. (6).
+
+    Zero for a pair of one class; otherwise smallest where p_a = lam.
+    """
+    scores, y_j = widen(logits), y[pairing.index]
+    difference = of_class(scores, y) - of_class(scores, y_j)
+    loss = pairing.lam * F.softplus(-difference) + (1 - pairing.lam) * F.softplus(difference)
+    return loss * (y != y_j)
+
+
+def eta_balanced(
+    logits: Logits, y: Labels, pairing: Pairing, eta: float, local_weight: float = 1.0
+) -> EtaBalanced:
+    """l_eta = l_+ + eta l_-, SAMix Eq. (8): pBCE plus eta times mixup cross-entropy, batch means.
+
+    `local_weight` 0 with eta 1 is AutoMix's plain mixup cross-entropy.
+    """
+    local = pbce(logits, y, pairing).mean()
+    globally = mixup_cross_entropy_per_sample(logits, y, pairing).mean()
+    return EtaBalanced(local, globally, local_weight * local + eta * globally)
+
+
+def instance_bce(mixed: Embeddings, key: Embeddings, pairing: Pairing, tau: float = 0.2) -> Scalar:
+    """-lam log p_(m,i) - (1 - lam) log p_(m,j) with p_(m,i) = e^(z_m.z_i / tau) / (e^(z_m.z_i / tau) +
+    e^(z_m.z_j / tau)), SAMix Eq. (7): the local term of the instance-level loss."""
+    mixed, key = mixed.float(), key.float()
+    gap = (mixed * (key - key[pairing.index])).sum(dim=1) / tau
+    return (pairing.lam * F.softplus(-gap) + (1 - pairing.lam) * F.softplus(gap)).mean()
+
+
+def eta_balanced_instances(
+    mixed: Embeddings,
+    key: Embeddings,
+    negatives: Negatives,
+    pairing: Pairing,
+    tau: float,
+    eta: float,
+    local_weight: float = 1.0,
+) -> EtaBalanced:
+    """l_eta on instances, unit vectors: Eq. (7) plus eta times mixup infoNCE, Eq. (4), batch means."""
+    local = instance_bce(mixed, key, pairing, tau)
+    globally = mixup_info_nce(mixed, key, negatives, pairing, tau)
+    return EtaBalanced(local, globally, local_weight * local + eta * globally)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MaskLoss:
+    """beta (l_mu - variance l_sigma), the mask loss of the appendix, as settings of a learned mixup."""
+
+    beta: float = 1.0
+    """Weight of the mask loss, at the start of training if beta_end is another."""
+    beta_end: float | None = None
+    """Weight of the mask loss at the end, reached linearly (the paper: 0, and masks drift from lam); null:
+    the weight stays."""
+    margin: float = 0.0
+    """How far mean(mask) may be from lam before the mask loss counts it."""
+    variance: float = 0.5
+    """How much the mask loss rewards the mask's variance."""
+
+    def __post_init__(self) -> None:
+        check_not_negative(self, "mixup.mask", "beta", "beta_end")
+        check_share(self, "mixup.mask", "margin")
+
+    def beta_at(self, progress: float) -> float:
+        """The weight of the mask loss when this share of training is done."""
+        return linear(progress, self.beta, self.beta if self.beta_end is None else self.beta_end)
+
+
+def mask_mean_loss(mask: Mask, lam: Lam, margin: float = 0.1) -> Scalar:
+    """l_mu = max(|lam - mean(s_i)| - margin, 0), mean over the batch."""
+    gap = (mask.mean(dim=(1, 2, 3)) - lam).abs()
+    return (gap - margin).clamp(min=0).mean()
+
+
+def mask_variance(mask: Mask) -> Scalar:
+    """l_sigma = mean((s_i - mean(s_i))^2) in [0, 1/4], mean over the batch."""
+    return mask.var(dim=(1, 2, 3), unbiased=False).mean()
+
+
+def mask_loss(mask: Mask, lam: Lam, margin: float = 0.1, variance_weight: float = 2.0) -> Scalar:
+    """l_mu - variance_weight * l_sigma; the paper's printed sign is `variance_weight=-1`."""
+    return mask_mean_loss(mask, lam, margin) - variance_weight * mask_variance(mask)
+
+
+@torch.no_grad()
+def vital_signs(
+    mask: Mask, lam: Lam, generation: EtaBalanced, masks: Scalar, gamma: Tensor | None
+) -> MixerLog:
+    """What the log tells about a Mixer's health."""
+    return MixerLog(
+        local=generation.local.detach(),
+        globally=generation.globally.detach(),
+        mask=masks.detach(),
+        gamma=mask.new_tensor(float("nan")) if gamma is None else gamma.detach().clone(),
+        gap=mask_mean_loss(mask, lam, margin=0.0),
+        deviation=mask.std(dim=(1, 2, 3)).mean(),
+    )

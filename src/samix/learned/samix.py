@@ -1,0 +1,310 @@
+"""SAMix online: an encoder and a Mixer that train each other (Eq. (5); App. A.2, Eqs. (12)-(14)).
+
+Everything the Mixer needs runs through a momentum copy that takes no gradient, and the encoder learns from
+detached masks. So the two objectives have disjoint gradients, and one backward of their sum equals the
+alternating updates of Eqs. (12) and (13). `LearnedMixing` holds what every learned mixup shares; `SAMix`
+joins a classifier.
+"""
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from samix.contract import Around, Context, Losses
+from samix.core.checks import check_positive_share, check_share
+from samix.core.mixed import Mixed, blend, blend_pairs, check_batch, partners
+from samix.core.pairing import Pairing, check_alpha, draw_pairing
+from samix.core.renamed import OLD_NAMES, accept_old_names, read_old_name
+from samix.core.schedules import held_cosine
+from samix.core.shapes import Images, Labels, Logits, Maps, Mask, Scalar, Size
+from samix.learned.losses import EtaBalanced, MaskLoss, eta_balanced, mask_loss, vital_signs
+from samix.learned.mixer import Adjusting, Mixer, MixerConfig, adjust_mask, bernoulli
+from samix.methods.supervised import Objective, Supervised, part_of
+from samix.nn.encoder import Encoder, momentum_copy, momentum_update
+from samix.nn.frozen import freeze
+
+
+@dataclass(frozen=True, kw_only=True)
+class MomentumCopy:
+    """The copy that the Mixer reads and learns through, Eq. (14)."""
+
+    momentum: float = 0.99
+    """Momentum of the copy at the start: 1 / (1 - momentum) should be few of the run's steps."""
+    momentum_end: float = 0.999
+    """Momentum of the copy at the end of training."""
+    hold: float = 0.1
+    """Share of training before the momentum begins to rise."""
+
+    def __post_init__(self) -> None:
+        check_share(self, "mixup.copy", "momentum", "momentum_end", "hold")
+
+    def momentum_at(self, progress: float) -> float:
+        """The momentum when this share of training is done."""
+        return held_cosine(progress, self.momentum, self.momentum_end, self.hold)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Speed:
+    """How much of the data trains the Mixer."""
+
+    fraction: float = 1.0
+    """Part of the batch that trains the Mixer (the paper: 1)."""
+    prob: float = 1.0
+    """Probability per batch of training the Mixer at all (official ViT runs: 0.8)."""
+
+    def __post_init__(self) -> None:
+        check_positive_share(self, "mixup.speed", "fraction")
+        check_share(self, "mixup.speed", "prob")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MixerTraining:
+    """How an online Mixer is built, trained and used: what all learned mixups share.
+
+    The defaults are SAMix's, made robust for short runs on few pictures; the paper's own first weights of the
+    Mixer, mask loss and momentum, which suit 100,000 steps, are in `recipes.base.as_published`.
+    """
+
+    mixer: MixerConfig = field(default_factory=MixerConfig)
+    """The parts of the Mixer."""
+    alpha: float = 2.0
+    """lam ~ Beta(alpha, alpha), for the encoder's and the Mixer's pairs."""
+    per_sample: bool = True
+    """One lam per pair. One lam per batch would be a common factor of all features, which the batch norm
+    of the content takes out again: in training the content would be deaf to lam."""
+    local: float = 1.0
+    """Weight of the local term of Eq. (8); AutoMix trains on the global term alone."""
+    eta: float = 0.5
+    """Weight of the global term of Eq. (8)."""
+    mask: MaskLoss = field(default_factory=MaskLoss)
+    """The mask loss."""
+    adjusting: Adjusting = field(default_factory=Adjusting)
+    """Which of the encoder's masks are adjusted to lam."""
+    copy: MomentumCopy = field(default_factory=MomentumCopy)
+    """The momentum copy."""
+    speed: Speed = field(default_factory=Speed)
+    """How much of the data trains the Mixer."""
+
+    mixes: ClassVar[bool] = True
+    learned: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_alpha(self.alpha, "mixup.alpha")
+        check_share(self, "mixup", "local", "eta")
+
+    def __getattr__(self, name: str) -> Any:
+        return read_old_name(self, name, OLD_NAMES)
+
+    def draw(self, batch: int, device: torch.device | None = None) -> Pairing:
+        """Draws who is mixed with whom and how much."""
+        return draw_pairing(batch, self.alpha, per_sample=self.per_sample, device=device)
+
+
+@accept_old_names(OLD_NAMES)
+@dataclass(frozen=True, kw_only=True)
+class LearnedMixup(MixerTraining):
+    """SAMix beside a classifier."""
+
+    def build(self, method: Supervised, context: Context) -> "SAMix":
+        """A fresh Mixer and the method's momentum copy, beside the method."""
+        return SAMix(method, self.mixer.build(context.channels), self)
+
+
+class Judgement(NamedTuple):
+    """What the frozen copy makes of the Mixer's mixtures."""
+
+    generation: EtaBalanced
+    """Eq. (8)."""
+    head: Scalar | None = None
+    """The loss of a head that learns from these mixtures, too; it reaches that head alone (SAMix-C)."""
+
+
+class LearnedMixing(Around):
+    """A Mixer beside a method: masks for the encoder, the Mixer's own step, and pictures of both."""
+
+    masks_pairs = True  # type: ignore[assignment]
+
+    def __init__(self, method: nn.Module, mixer: Mixer, settings: MixerTraining) -> None:
+        super().__init__(method)
+        self.mixer, self.settings = mixer, settings
+
+    @property
+    def frozen_copy(self) -> Any:
+        """What the Mixer reads (its `encoder`) and learns through: a copy without gradients."""
+        raise TypeError(f"{type(self).__name__} must define frozen_copy.")
+
+    @property
+    def followed(self) -> nn.Module | None:
+        """What `frozen_copy` follows after each step; None where the method moves it itself."""
+        raise TypeError(f"{type(self).__name__} must define followed.")
+
+    def maps(self, x: Images) -> Maps:
+        """The maps of clean images that the Mixer reads."""
+        return self.frozen_copy.encoder.maps(x)
+
+    def paint(self, z: Maps, pairing: Pairing, size: Size) -> Mask:
+        """The Mixer's masks, before they are adjusted to lam."""
+        return self.mixer(z, pairing, size)
+
+    @torch.no_grad()
+    def mix(
+        self, x: Images, z: Maps, pairing: Pairing, progress: float = 1.0, *, adjust: bool | None = None
+    ) -> Mixed:
+        """Images for the encoder: learned masks adjusted to lam, plain Mixup where that is safer.
+
+        `adjust` decides instead of a coin whether masks are adjusted.
+        """
+        s, size = self.settings.adjusting, x.shape[-2:]
+        mask = pairing.lam.to(x).view(-1, 1, 1, 1).expand(-1, 1, *size)
+        if progress >= s.warmup:
+            learned = self.mixer(z, pairing, size)
+            if bernoulli(s.prob) if adjust is None else adjust:
+                learned = adjust_mask(learned, pairing.lam, s.margin)
+            extreme = torch.minimum(pairing.lam, 1 - pairing.lam) <= s.lam_margin
+            mask = torch.where(extreme.view(-1, 1, 1, 1), mask, learned.to(x))
+        return Mixed(blend_pairs(x, pairing.index, mask), mask, pairing)
+
+    def mixer_step(
+        self,
+        losses: Losses,
+        x: Images,
+        z: Maps,
+        progress: float,
+        judge: Callable[[Images, Pairing], Judgement],
+    ) -> Losses:
+        """The losses with the Mixer's, Eq. (13): paint mixtures of x, let the frozen copy judge them.
+
+        L_phi = l_eta + beta (mask loss), on as many of the images x with maps z as `settings.speed` says;
+        `judge` says how the frozen copy sees these first images of the batch, mixed under a pairing.
+        """
+        s = self.settings
+        count = part_of(len(x), s.speed.fraction)
+        if count < 2 or not bernoulli(s.speed.prob):
+            return losses
+        pairing = draw_pairing(count, s.alpha, per_sample=s.per_sample, device=x.device)
+        x, mask = x[:count], self.mixer(z[:count], pairing, x.shape[-2:])
+        generation, head = judge(blend(x, partners(x, pairing.index), mask.to(x)), pairing)
+        masks = mask_loss(mask, pairing.lam, s.mask.margin, s.mask.variance)
+        log = vital_signs(mask, pairing.lam, generation, masks, self.mixer.encoding.gamma)
+        mixer = generation.total + s.mask.beta_at(progress) * masks
+        encoder = losses.encoder if head is None else losses.encoder + head
+        return losses._replace(encoder=encoder, mixer=mixer, log=log)
+
+    def after_step(self, progress: float) -> None:
+        """Projects gamma into [0, 1] and moves the momentum copy, Eq. (14)."""
+        self.mixer.project()
+        self.method.after_step(progress)
+        if self.followed is not None:
+            momentum_update(self.frozen_copy, self.followed, self.settings.copy.momentum_at(progress))
+
+    @torch.no_grad()
+    def picture(self, x: Images, y: Tensor, pairing: Pairing) -> Mixed | None:
+        """The batch as the Mixer in eval mode mixes it, adjusted if the encoder sees that more often."""
+        with freeze(self):
+            return self.mix(x, self.maps(x), pairing, adjust=self.settings.adjusting.prob >= 0.5)
+
+    def explain(self, z: Maps, pairing: Pairing) -> tuple[Tensor, Tensor]:
+        """The Mixer's content map and its attention averaged over the asking positions, both [B, h, w]."""
+        content, attention = self.mixer.parts(z.float(), pairing)
+        return content[:, 0], attention.mean(dim=1).view(len(z), *z.shape[-2:])
+
+    def mixer_weights(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
+        """The Mixer together with the encoder that it reads, and the Mixer's settings as plain values."""
+        parts = {"mixer": self.mixer, "encoder": self.frozen_copy.encoder.network}
+        weights = {f"{part}.{name}": w for part, net in parts.items() for name, w in net.state_dict().items()}
+        return weights, asdict(self.settings.mixer)
+
+    def parameter_groups(self) -> dict[str, list[nn.Parameter]]:
+        """The method's parameters and the Mixer's; the frozen copy is not trained."""
+        return self.method.parameter_groups() | {"mixer": list(self.mixer.parameters())}
+
+
+class SAMix(LearnedMixing):
+    """A classifier, a Mixer and the classifier's momentum copy."""
+
+    method: Supervised
+    momentum: Supervised
+
+    def __init__(self, method: Supervised, mixer: Mixer, settings: MixerTraining | None = None) -> None:
+        super().__init__(method, mixer, settings or LearnedMixup())
+        # In train mode whatever the network was in: eval mode would keep its first batch statistics for good.
+        self.momentum = momentum_copy(method).train()
+
+    @classmethod
+    def wrap(
+        cls,
+        network: nn.Module,
+        layer: str,
+        classes: int,
+        settings: MixerTraining | None = None,
+        *,
+        objective: Objective | None = None,
+        size: int = 32,
+        channels_last: bool = False,
+        prefix_tokens: int | None = None,
+        norm: str | None = None,
+        head: str | None = None,
+    ) -> "SAMix":
+        """SAMix around a classifier (images -> logits) of your own; the Mixer reads the map of `layer`.
+
+        `Objective(clean_weight=1)` adds the paper's clean branch with a linear head of its own beside your
+        classifier's last layer, `head`; with `clean_head=False` they share it.
+        `size` is a picture size that the network accepts: one black picture tells the map's channels. A layer
+        may give maps [B, h, w, C] (`channels_last`), or tokens behind `prefix_tokens` that are no patches
+        (None: what the network says of itself, as timm's do); `norm` names the layer that normalises tokens
+        before the network's head.
+        """
+        if isinstance(network, nn.parallel.DistributedDataParallel):
+            raise ValueError(
+                "the Mixer would lie outside DistributedDataParallel, and every process would train another. "
+                "Wrap the bare network, then the whole: DistributedDataParallel(SAMix.wrap(network, ...))."
+            )
+        if prefix_tokens is None:
+            prefix_tokens = getattr(network, "num_prefix_tokens", 0)
+        encoder = Encoder(
+            network, layer, channels_last=channels_last, prefix_tokens=prefix_tokens, norm=norm, head=head
+        )
+        method = Supervised.around(encoder, classes, objective, size)
+        settings, (channels, _) = settings or LearnedMixup(), encoder.probe(size)
+        return cls(method, settings.mixer.build(channels).to(encoder.black(size).device), settings)
+
+    def forward(self, x: Images, y: Labels, progress: float = 0.0) -> Losses:
+        """Both objectives of Eq. (5) for one batch."""
+        check_batch(x, y, self.method.classes)
+        s = self.settings
+        with torch.no_grad():
+            z = self.maps(x)  # [B, C, h, w] of the clean images
+
+        # The encoder learns from fixed masks, Eq. (12).
+        pairing = draw_pairing(len(x), s.alpha, per_sample=s.per_sample, device=x.device)
+        mixed = self.mix(x, z, pairing, progress)
+        encoder = self.method.mixed_loss(self.method.logits(mixed.x), mixed, x, y)
+
+        # The Mixer learns through the frozen momentum copy, Eq. (13).
+        losses = Losses(encoder, lam=pairing.lam)
+        return self.mixer_step(
+            losses, x, z, progress, lambda x_mix, pairing: self.judge(x_mix, pairing, y[: len(x_mix)])
+        )
+
+    def judge(self, x_mix: Images, pairing: Pairing, y: Labels) -> Judgement:
+        """Eq. (8) on the momentum copy's logits of mixtures, y the labels of their first images."""
+        logits, s = self.momentum.logits(x_mix), self.settings
+        return Judgement(eta_balanced(logits, y, pairing, s.eta, s.local))
+
+    @property
+    def frozen_copy(self) -> Supervised:
+        """The momentum copy of the classifier."""
+        return self.momentum
+
+    @property
+    def followed(self) -> Supervised:
+        """The classifier."""
+        return self.method
+
+    def heads(self, x: Images) -> dict[str, Logits]:
+        """The online heads and, as 'mix_k' and 'one_k', those of the momentum copy."""
+        copies = {name.replace("_q", "_k"): v for name, v in self.momentum.heads(x).items()}
+        return self.method.heads(x) | copies

@@ -1,0 +1,141 @@
+"""SAMix-I: a Mixer beside a self-supervised method, trained on instances (Eqs. (4), (7), (8)).
+
+The Mixer learns through the method's momentum branch, encoder and projector, which takes no gradient. Methods
+without one (SimCLR, SimSiam, SwAV) get a momentum copy for the Mixer alone, and those without a queue one of
+keys. The mixed image is of one view with targets from the other, as the paper says.
+"""
+
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from samix.contract import Context, Losses
+from samix.core.distributed import gather_constant
+from samix.core.pairing import Pairing
+from samix.core.renamed import OLD_NAMES, accept_old_names
+from samix.core.shapes import Embeddings, Images, Index, Labels
+from samix.learned.losses import eta_balanced_instances
+from samix.learned.mixer import Adjusting, Mixer, MixerConfig
+from samix.learned.samix import Judgement, LearnedMixing, MixerTraining
+from samix.methods.ssl.base import Branch, Observed, SelfSupervised, Terms, Views, views_of
+from samix.nn.encoder import momentum_copy
+from samix.nn.key_queue import Queue
+
+
+@accept_old_names(OLD_NAMES)
+@dataclass(frozen=True, kw_only=True)
+class InstanceMixup(MixerTraining):
+    """SAMix-I: the local term is Eq. (7), the global term Eq. (4)."""
+
+    mixer: MixerConfig = field(default_factory=lambda: MixerConfig(dropout=0.1))
+    adjusting: Adjusting = field(default_factory=lambda: Adjusting(margin=0.1, lam_margin=-1.0))
+    negatives: int = 4096
+    """Keys that the Mixer's global term is contrasted with, where the method has no queue of its own."""
+
+    def build(self, method: SelfSupervised, context: Context) -> "SAMixI":
+        """A fresh Mixer and what the method lacks of a momentum branch and a queue, beside the method."""
+        dim = method.embedding_width(context.size)
+        return SAMixI(method, self.mixer.build(context.channels), self, dim=dim)
+
+
+class SAMixI(LearnedMixing):
+    """A self-supervised method, a Mixer and the frozen branch that the Mixer learns through."""
+
+    method: SelfSupervised
+    settings: InstanceMixup
+
+    def __init__(
+        self,
+        method: SelfSupervised,
+        mixer: Mixer,
+        settings: InstanceMixup | None = None,
+        terms: Terms | None = None,
+        *,
+        dim: int,
+    ) -> None:
+        settings = settings or InstanceMixup()
+        super().__init__(method, mixer, settings)
+        self.terms = terms or method.terms
+        self.copy = momentum_copy(method.branch) if method.momentum is None else None
+        self.bank = Queue(settings.negatives, dim) if method.queue is None else None
+
+    @property
+    def frozen_copy(self) -> Branch:
+        """The momentum branch: of the method, or the copy kept for the Mixer."""
+        branch = self.copy if self.method.momentum is None else self.method.momentum
+        assert branch is not None
+        return branch
+
+    @property
+    def followed(self) -> Branch | None:
+        """The online branch, where the copy is our own."""
+        return None if self.copy is None else self.method.branch
+
+    def forward(self, x: Views, index: Index, progress: float = 0.0) -> Losses:
+        """Both objectives of Eq. (5) for two views of a batch."""
+        method, terms = self.method, self.terms
+        method.begin(progress)
+        views = first, second = views_of(x, index)
+        seen = method.observe(first, second, predicting=terms.base > 0)
+        with torch.no_grad():
+            z = self.maps(first)  # [B, C, h, w]
+
+        # The encoder learns from fixed masks, Eq. (12); symmetric methods have both views mixed.
+        pairing = terms.paired(self.settings.draw(len(index), x.device))
+        mixed = [self.mix(first, z, pairing, progress)]
+        if len(terms.mixed_views(views, seen)) == 2:
+            with torch.no_grad():
+                mixed.append(self.mix(second, self.maps(second), pairing, progress))
+        outputs = [method.predict(each.x) for each in mixed]
+        losses = Losses(terms.loss(method, views, seen, outputs, mixed), lam=pairing.lam)
+
+        # The Mixer learns through the frozen branch, Eq. (13).
+        keys = self.keys(second, seen)
+
+        def judge(x_mix: Images, pairing: Pairing) -> Judgement:
+            count = len(x_mix)
+            return self.judge(x_mix, pairing, keys[:count], index[:count], seen)
+
+        losses = self.mixer_step(losses, first, z, progress, judge)
+        method.remember(seen)
+        self.remember(index, keys)
+        return losses
+
+    @torch.no_grad()
+    def keys(self, second: Images, seen: Observed) -> Embeddings:
+        """The frozen branch's embeddings of the clean second view, not normalised."""
+        return (self.frozen_copy(second) if seen.keys is None else seen.keys).float()
+
+    def judge(
+        self, x_mix: Images, pairing: Pairing, keys: Embeddings, index: Index, seen: Observed
+    ) -> Judgement:
+        """Eq. (8) as the frozen branch sees mixtures, whose first images have these keys and positions."""
+        return self.judge_embeddings(self.frozen_copy(x_mix).float(), keys, pairing, index, seen)
+
+    def judge_embeddings(
+        self, mixed: Embeddings, keys: Embeddings, pairing: Pairing, index: Index, seen: Observed
+    ) -> Judgement:
+        """Eq. (8) on instances: is the mixture lam-smooth between its two keys, and far from all others?"""
+        s, tau, negatives = self.settings, self.method.tau, self.negatives(seen)
+        z_m, z = F.normalize(mixed, dim=1), F.normalize(keys, dim=1)
+        return Judgement(eta_balanced_instances(z_m, z, negatives, pairing, tau, s.eta, s.local))
+
+    def negatives(self, seen: Observed) -> Tensor:
+        """The method's queue, or the bank kept for the Mixer."""
+        if seen.negatives is not None:
+            return seen.negatives
+        assert self.bank is not None
+        return self.bank.read()
+
+    @torch.no_grad()
+    def remember(self, index: Index, keys: Embeddings) -> None:
+        """What the wrapper keeps of a step."""
+        self.push(keys)
+
+    def push(self, keys: Embeddings, labels: Labels | None = None) -> None:
+        """Puts the keys of all processes into the bank, where there is one."""
+        if self.bank is not None:
+            known = None if labels is None else gather_constant(labels)
+            self.bank.push(F.normalize(gather_constant(keys), dim=1), known)

@@ -1,0 +1,91 @@
+"""Cross-entropy for clean and mixed labels, in float32 at least, whatever the precision of the logits."""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from samix.core.mixed import Mixed, one_hot, smooth
+from samix.core.pairing import Pairing
+from samix.core.shapes import AnyLabels, Labels, Logits, PerSample, Scalar, SoftLabels
+
+
+def widen(values: Tensor) -> Tensor:
+    """Half precision as float32, because it is too coarse for a softmax; wider types as they are."""
+    return values.to(torch.promote_types(values.dtype, torch.float32))
+
+
+def cross_entropy(logits: Logits, y: AnyLabels, smoothing: float = 0.0) -> Scalar:
+    """-y log p, SAMix Eq. (1), mean over the batch; `smoothing` moves that share of y to all classes."""
+    logits = widen(logits)
+    target = y.to(logits) if y.is_floating_point() else y.long()
+    return F.cross_entropy(logits, target, label_smoothing=smoothing)
+
+
+def mixup_cross_entropy(logits: Logits, y: Labels, pairing: Pairing, smoothing: float = 0.0) -> Scalar:
+    """lam CE(y_i, p_m) + (1 - lam) CE(y_j, p_m), SAMix Eq. (3) with y_i and y_j restored (E1)."""
+    return mixup_cross_entropy_per_sample(logits, y, pairing, smoothing).mean()
+
+
+def mixup_cross_entropy_per_sample(
+    logits: Logits, y: Labels, pairing: Pairing, smoothing: float = 0.0
+) -> PerSample:
+    """Eq. (3) before the mean over the batch, so that per-sample lam weighs each sample first."""
+    log_p = F.log_softmax(widen(logits), dim=1)
+    hard = -pairing.lam * of_class(log_p, y) - (1 - pairing.lam) * of_class(log_p, y[pairing.index])
+    return (1 - smoothing) * hard - smoothing * log_p.mean(dim=1)
+
+
+def of_class(values: Logits, y: Labels) -> PerSample:
+    """values[i, y_i]; `gather` refuses negative labels on every device, indexing would count from the end."""
+    return values.gather(1, y.long()[:, None])[:, 0]
+
+
+def soft_binary_cross_entropy(logits: Logits, targets: SoftLabels) -> Scalar:
+    """MBCE: sum over classes of BCE(sigmoid(v_c), target_c), mean over the batch."""
+    logits = widen(logits)
+    loss = F.binary_cross_entropy_with_logits(logits, targets.to(logits), reduction="none")
+    return loss.sum(dim=1).mean()
+
+
+def jensen_shannon(logits: Logits, logits_1: Logits, logits_2: Logits) -> Scalar:
+    """(KL(p | M) + KL(p_1 | M) + KL(p_2 | M)) / 3, M = clamp((p + p_1 + p_2) / 3, 1e-7, 1), mean over the
+    batch.
+
+    The consistency of AugMix (arXiv 1912.02781) between predictions on views of one picture; the clamp is
+    google-research/augmix's. In float32, and from log-probabilities, so that a probability of exactly 0 costs
+    0 and has a finite gradient.
+    """
+    log_p = F.log_softmax(torch.stack([logits, logits_1, logits_2]).float(), dim=2)  # [3, B, K]
+    p = log_p.exp()
+    log_mean = p.mean(dim=0).clamp(1e-7, 1).log()
+    return (p * (log_p - log_mean)).sum(dim=2).mean()
+
+
+class LabelLoss(NamedTuple):
+    """The loss by which a classifier learns labels, of clean and of mixed images."""
+
+    classes: int
+    smoothing: float = 0.0
+    binary: bool = False
+    """Binary cross-entropy per class (MBCE) instead of softmax cross-entropy (MCE)."""
+    two_hot: bool = False
+    """With `binary`: the target of a mixture is 1 for both classes (RSB)."""
+
+    def clean(self, logits: Logits, y: Labels) -> Scalar:
+        """CE(y_i, p_i), SAMix Eq. (1), or its binary form."""
+        if self.binary:
+            return soft_binary_cross_entropy(logits, smooth(one_hot(y, self.classes), self.smoothing))
+        return cross_entropy(logits, y, self.smoothing)
+
+    def mixed(self, logits: Logits, mixed: Mixed, y: Labels) -> Scalar:
+        """Mixup cross-entropy, SAMix Eq. (3), or its binary form."""
+        if self.binary:
+            target = mixed.soft_labels(y, self.classes)
+            if self.two_hot:
+                target = (target > 0).to(target)
+            return soft_binary_cross_entropy(logits, smooth(target, self.smoothing))
+        if mixed.parents is not None:
+            return cross_entropy(logits, mixed.soft_labels(y, self.classes, self.smoothing))
+        return mixup_cross_entropy(logits, y, mixed.pairing, self.smoothing)

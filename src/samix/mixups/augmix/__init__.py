@@ -1,0 +1,5 @@
+"""AugMix: the policy, and the operations that its chains are made of."""
+
+from samix.mixups.augmix.policy import AugMix
+
+__all__ = ["AugMix"]

@@ -1,0 +1,162 @@
+"""AugMix (arXiv 1912.02781): a picture mixed with augmented copies of itself; labels are not mixed.
+
+x_aug = lam x + (1 - lam) sum_c w_c chain_c(x), with w ~ Dirichlet(alpha, ..., alpha) over `width` chains. A
+chain is 1 to `depth_max` operations on the 8-bit picture, each drawn uniformly and with a level of its own.
+lam weighs the clean picture, as everywhere in samix; the paper's m is 1 - lam. Partners are drawn but not
+used.
+
+Source: google-research/augmix (severity 3 on CIFAR, 1 on ImageNet). As there, every picture has its own lam,
+so `per_sample` is on by default, and operations that overlap the corruption test sets (colour, contrast,
+brightness, sharpness) are left out. What differs: chains run on the normalised batch, not in the loader.
+They read pixels, and their result has to be normalised like x, by numbers that the policy does not know; but
+x is an affine function of the pixels in each channel, so least squares recovers them (`affine_fit`). Targets
+per pixel (`Mixed.dense`) stay with the clean picture and do not follow the moves.
+
+The policy alone gives cross-entropy on one x_aug; the consistency loss is added by methods/augmixing.py.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from samix.core.checks import check_at_least, check_fields, check_not_negative
+from samix.core.images import to_bytes
+from samix.core.mixed import Mixed
+from samix.core.pairing import Pairing
+from samix.core.shapes import Images, Mask, RandomSource
+from samix.mixups.augmix.operations import OPERATIONS, SHADES
+from samix.mixups.base import Hints, Policy
+
+WEAKEST = 0.1
+"""The lowest level of an operation."""
+
+
+class Chains(NamedTuple):
+    """What is done to each picture of a batch: `width` chains of up to `depth` operations. On the CPU."""
+
+    share: Float[Tensor, "B width"]
+    """The weight of each chain; sums to 1."""
+    operation: Int[Tensor, "B width depth"]
+    """Positions in `OPERATIONS`; -1 where a chain has ended."""
+    level: Float[Tensor, "B width depth"]
+    """The strength of each operation; its sign is the direction of moves."""
+
+
+def draw_chains(
+    batch: int,
+    *,
+    width: int = 3,
+    depth_max: int = 3,
+    severity: float = 3.0,
+    alpha: float = 1.0,
+    generator: RandomSource = None,
+) -> Chains:
+    """Draws weights, lengths, operations and levels U(.1, severity) with random signs."""
+    shape = (batch, width, depth_max)
+    concentration = torch.full((batch, width), float(alpha), dtype=torch.float64)
+    share = torch._sample_dirichlet(concentration, generator).float()
+    depth = torch.randint(1, depth_max + 1, (batch, width, 1), generator=generator)
+    operation = torch.randint(len(OPERATIONS), shape, generator=generator)
+    level = WEAKEST + (severity - WEAKEST) * torch.rand(shape, generator=generator)
+    sign = 1 - 2 * torch.randint(2, shape, generator=generator)
+    return Chains(share, operation.masked_fill(torch.arange(depth_max) >= depth, -1), sign * level)
+
+
+@torch.no_grad()
+def apply_chains(pixels: Images, chains: Chains) -> Images:
+    """sum_c w_c chain_c(pixels) in [0, 1]; the pictures that drew an operation go through it together."""
+    width, depth = chains.operation.shape[1:]
+    operation, level = chains.operation.view(-1, depth), chains.level.view(-1, depth)
+    copies = to_bytes(pixels).repeat_interleave(width, dim=0)  # [B width, 3, H, W]
+    for step in range(depth):
+        for number, change in enumerate(OPERATIONS):
+            rows = (operation[:, step] == number).nonzero().flatten()  # on the CPU: no synchronisation
+            if len(rows):
+                strength, rows = level[rows, step].to(pixels.device), rows.to(pixels.device)
+                copies[rows] = change(copies[rows], strength)
+    share = chains.share.to(pixels.device)[..., None, None, None] / (SHADES - 1)
+    return (share * copies.unflatten(0, (-1, width))).sum(dim=1)
+
+
+@torch.no_grad()
+def affine_fit(pixels: Images, x: Images) -> tuple[Float[Tensor, "1 3 1 1"], Float[Tensor, "1 3 1 1"]]:
+    """(scale, shift) of each channel with x = scale * pixels + shift, by least squares over the batch.
+
+    Pixels at 0 or 1 may have been clamped, so they decide only where there are no others. A channel of one
+    shade does not tell its scale, which is then taken to be 1. Large pictures are looked at in a raster.
+    """
+    kept, wide = torch.promote_types(x.dtype, torch.float32), torch.float64
+    if x.device.type == "mps":
+        wide = torch.float32  # has no float64
+    rows, columns = (max(side // 64, 1) for side in x.shape[-2:])
+    pixels, x = (images[..., ::rows, ::columns].to(wide) for images in (pixels, x))
+    weight = torch.where((pixels > 0) & (pixels < 1), 1.0, 1e-9).to(wide)
+    weight = weight / weight.sum(dim=(0, 2, 3), keepdim=True)
+
+    def mean(values: Tensor) -> Tensor:
+        return (weight * values).sum(dim=(0, 2, 3), keepdim=True)
+
+    pixels_mean, x_mean = mean(pixels), mean(x)
+    centred = pixels - pixels_mean
+    variance, covariance = mean(centred.square()), mean(centred * (x - x_mean))
+    told = variance > 1e4 * torch.finfo(wide).eps ** 2  # more than the rounding of the mean leaves
+    scale = torch.where(told, covariance / torch.where(told, variance, 1), 1)
+    return scale.to(kept), (x_mean - scale * pixels_mean).to(kept)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AugMix(Policy):
+    """Each picture is mixed with a mixture of augmented copies of itself."""
+
+    alpha: float = 1.0
+    """Parameter of Beta (the weight of the clean picture) and of Dirichlet (the weights of the chains)."""
+    per_sample: bool = True
+    """Draw one lam per picture (the original) instead of one per batch."""
+    severity: float = 3.0
+    """Strongest level of an operation: 3 on CIFAR, 1 on ImageNet."""
+    width: int = 3
+    """How many chains are mixed."""
+    depth_max: int = 3
+    """The longest chain."""
+    jsd_weight: float = 12.0
+    """Weight of the consistency loss; 0 trains on one augmented view with cross-entropy alone."""
+
+    needs: ClassVar[tuple[str, ...]] = ("pixels",)
+    masks_pairs: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        rule = f"must lie in [{WEAKEST}, 10]"
+        check_fields(self, "mixup", ["severity"], lambda value: WEAKEST <= value <= 10, rule)
+        check_at_least(1, self, "mixup", "width", "depth_max")
+        check_not_negative(self, "mixup", "jsd_weight")
+
+    @property
+    def consistency(self) -> float:
+        """The weight of the consistency loss."""
+        return self.jsd_weight
+
+    def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mask:
+        """All ones: nothing of the partner is shown, and the label stays whole."""
+        return x.new_ones(()).expand(len(pairing.lam), 1, *x.shape[-2:])
+
+    def mix(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mixed:
+        """One augmented view of each picture; the gradient reaches x through its clean part only."""
+        assert hints.pixels is not None  # declared in `needs`
+        chains = draw_chains(
+            len(x),
+            width=self.width,
+            depth_max=self.depth_max,
+            severity=self.severity,
+            alpha=self.alpha,
+            generator=generator,
+        )
+        scale, shift = affine_fit(hints.pixels, x)
+        augmented = (scale * apply_chains(hints.pixels, chains) + shift).to(x.dtype)
+        clean = pairing.lam.to(x).view(-1, 1, 1, 1)
+        view = clean * x + (1 - clean) * augmented
+        mask = self.mask(x, pairing, hints, generator)
+        return Mixed(view, mask, Pairing(torch.ones_like(pairing.lam), pairing.index))

@@ -1,0 +1,41 @@
+"""One process per run folder: a second one is told so instead of spoiling the first one's files.
+
+filelock holds the lock by the system's own means on every platform, frees it however the process ends, and does not
+hand it on to forked children: a loading worker lives on for seconds after its parent was killed.
+"""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from filelock import FileLock, Timeout
+
+from samix.runs.files import LOCK
+
+
+class RunInUseError(RuntimeError):
+    """The run folder belongs to a process that is alive."""
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Holds the folder's lock, which carries the number of the process."""
+    if folder.exists() and not folder.is_dir():
+        raise FileExistsError(f"{folder} is a file; a run needs a folder. Choose another with --out.")
+    lock = FileLock(folder / LOCK, timeout=0)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock.acquire()
+    except Timeout as error:
+        holder = (folder / LOCK).read_text().strip() or "unknown"
+        raise RunInUseError(
+            f"{folder} is in use by process {holder}. Wait for it, or choose another folder with --out."
+        ) from error
+    except OSError as error:
+        raise OSError(f"cannot write in {folder}: {error.strerror}. Choose another with --out.") from error
+    try:
+        (folder / LOCK).write_text(str(os.getpid()))
+        yield
+    finally:
+        lock.release()

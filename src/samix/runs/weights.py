@@ -1,0 +1,79 @@
+"""Weights to use elsewhere: encoder.safetensors and mixer.safetensors, each with a description in its header."""
+
+import json
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor
+
+from samix.data.datasets import Data
+from samix.nn.encoder import Encoder
+from samix.nn.zoo import Network
+from samix.runs.files import CONFIG, ENCODER, write_bytes
+from samix.runs.records import read_config
+
+
+class SavedEncoder(NamedTuple):
+    """The online encoder of a finished run, in training mode as freshly built, and what it was trained on."""
+
+    encoder: Encoder
+    network: Network
+    """How the encoder was built."""
+    size: int
+    """Side of the pictures it was trained on."""
+    classes: tuple[str, ...]
+    """Names of the classes of its dataset."""
+    data: Data | None
+    """The data of the run's config.yaml; None where there is no such file."""
+
+
+def save_weights(path: Path, tensors: dict[str, Tensor], metadata: dict[str, Any]) -> None:
+    """Weights as safetensors, with a JSON description in the header."""
+    plain = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    write_bytes(path, save(plain, metadata={"samix": json.dumps(metadata)}))
+
+
+def read_weights(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """Tensors and the description that samix wrote into the header."""
+    try:
+        with safe_open(path, "pt") as file:
+            about = (file.metadata() or {}).get("samix")
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except SafetensorError as error:
+        raise ValueError(f"{path} is not a readable safetensors file: {error}.") from error
+    if about is None:
+        raise ValueError(f"{path} was not written by samix: its header does not describe the encoder.")
+    return tensors, json.loads(about)
+
+
+def load_encoder(run: Path) -> SavedEncoder:
+    """The encoder of a run folder, on the CPU."""
+    path = run / ENCODER
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"{run} has no {ENCODER}, which a run writes when it ends. Finish it with `samix train`, "
+            "or check the folder's name."
+        )
+    tensors, about = read_weights(path)
+    try:
+        network, size, classes = Network(**about["encoder"]), int(about["size"]), tuple(about["classes"])
+        encoder = network.build(size)
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path} describes an encoder that cannot be built: {error}") from error
+    try:
+        encoder.network.load_state_dict(tensors)
+    except RuntimeError as error:
+        raise ValueError(f"the weights in {path} do not fit {network}: {error}") from error
+    return SavedEncoder(encoder, network, size, classes, read_data(run / CONFIG))
+
+
+def read_data(path: Path) -> Data | None:
+    """The `data` fields of a run's config.yaml."""
+    if not path.is_file():
+        return None
+    try:
+        return Data(**read_config(path)["data"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path} does not hold the data of a run: {error}") from error

@@ -1,0 +1,116 @@
+"""Tiny recipes and runs: seconds of training on the embedded set."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import samix
+from samix.contract import Plain
+from samix.data.datasets import Data
+from samix.engine.classification import Recipe
+from samix.engine.loop import train
+from samix.engine.machine import Machine
+from samix.learned import MomentumCopy, Speed
+from samix.learned.mixer import MixerConfig
+from samix.learned.samix import LearnedMixup
+from samix.mixups import CutMix, MixUp
+from samix.nn.zoo import ENCODERS, EncoderSpec, Network
+
+SOURCE = Path(samix.__file__).resolve().parents[1]
+
+# A lively Mixer, so that a wrong draw anywhere shows in the weights.
+LEARNED = LearnedMixup(
+    mixer=MixerConfig(init_std=0.5),
+    copy=MomentumCopy(momentum=0.9, momentum_end=0.99),
+    speed=Speed(fraction=0.5),
+)
+BY_NAME = {"plain": Plain(), "mixup": MixUp(), "cutmix": CutMix(), "samix": LEARNED}
+
+Tiny = Callable[..., Recipe]
+
+
+def tiny_recipe(policy: str = "samix", **changes: Any) -> Recipe:
+    """3 epochs of 4 steps on 24 pictures of 16 px."""
+    recipe = Recipe(
+        data=Data(size=16, train_pictures=24, test_pictures=12),
+        encoder=Network(width=4),
+        mixup=BY_NAME[policy],
+        machine=Machine(accelerator="cpu"),
+        epochs=3,
+        batch_size=6,
+    )
+    return replace(recipe, **changes)
+
+
+@pytest.fixture(scope="session")
+def tiny() -> Tiny:
+    """Makes a tiny recipe: `tiny("mixup", epochs=2)`."""
+    return tiny_recipe
+
+
+@pytest.fixture(scope="session")
+def finished(tmp_path_factory) -> Path:
+    """The folder of a finished run of SAMix; read only."""
+    folder = tmp_path_factory.mktemp("runs") / "samix"
+    train(tiny_recipe(), folder, name="tiny/samix", command="samix train tiny/samix", quiet=True)
+    return folder
+
+
+def group_norm_network() -> nn.Module:
+    """A network without batch statistics: a batch in parts gives the gradient of the whole batch."""
+    return nn.Sequential(
+        nn.Conv2d(3, 8, 3, stride=2, padding=1),
+        nn.GroupNorm(2, 8),
+        nn.ReLU(),
+        nn.AdaptiveAvgPool2d(1),
+        nn.Flatten(),
+    )
+
+
+@pytest.fixture
+def group_norm(monkeypatch) -> Network:
+    """An encoder without batch norm."""
+    monkeypatch.setitem(ENCODERS, "group-norm", EncoderSpec(group_norm_network, layer="2"))
+    return Network(name="group-norm")
+
+
+@pytest.fixture
+def weights() -> Callable[[Path], dict[str, Tensor]]:
+    """Every tensor of a run's checkpoint, model and optimizer, by name."""
+
+    def read(folder: Path) -> dict[str, Tensor]:
+        found = torch.load(folder / "last.ckpt", weights_only=True)
+        states = found["optimizer"]["state"].items()
+        moments = {f"optimizer.{i}.{name}": value for i, state in states for name, value in state.items()}
+        return found["model"] | {name: value for name, value in moments.items() if value is not None}
+
+    return read
+
+
+@pytest.fixture
+def start() -> Callable[..., subprocess.CompletedProcess]:
+    """Runs Python in another process that sees samix and one thread."""
+
+    def run(*words: Any, timeout: float = 300, **variables: Any) -> subprocess.CompletedProcess:
+        known = {"PYTHONPATH": str(SOURCE), "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
+        environment = os.environ | known | {name: str(value) for name, value in variables.items()}
+        return subprocess.run(
+            [sys.executable, *map(str, words)],
+            env=environment, capture_output=True, text=True, timeout=timeout, check=False,
+        )  # fmt: skip
+
+    return run
+
+
+@pytest.fixture
+def read_json() -> Callable[[Path], Any]:
+    return lambda path: json.loads(path.read_text())
