@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test test-integrations check clean
+.PHONY: setup demo test test-slow test-integrations check clean
 setup: $(STAMP)
 
 # The stamp is written last, so an interrupted set-up starts again.
@@ -18,7 +18,11 @@ demo: setup
 	$(BIN)/samix demo
 
 test: setup
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+# What trains for longer, starts processes or compares with an earlier commit.
+test-slow: setup
+	$(BIN)/python -m pytest -n 2 -m slow
 
 # Frameworks too heavy for everyday tests, in an environment of their own.
 test-integrations: constraints.txt

@@ -1,6 +1,6 @@
 """samix learns how to mix images: SAMix (arXiv 2111.15454) and the mixups it compares with."""
 
-from samix import _torchvision  # noqa: F401  (must come before anything that imports torchvision)
+from samix import _moved, _torchvision  # noqa: F401  (must come before anything that imports torchvision)
 from samix.core.mixed import Mixed, blend
 from samix.core.pairing import Pairing, draw_pairing
 from samix.evaluate.mixed_accuracy import mixed_accuracy
@@ -15,6 +15,8 @@ from samix.mixups import MIXUPS, CutMix, MixUp
 from samix.nn.encoder import Encoder
 from samix.nn.zoo import ENCODERS, build_encoder
 from samix.version import __version__
+
+_moved.install()
 
 __all__ = [
     "ENCODERS",

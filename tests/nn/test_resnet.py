@@ -5,7 +5,7 @@ import timm
 import torch
 from torch import nn
 
-from samix.nn.resnet import PickingConv, WideResNet, safe_shortcut, small_resnet, with_cifar_stem
+from samix.nn.resnet import WideResNet, safe_shortcut, small_resnet, with_cifar_stem
 
 
 @pytest.mark.parametrize("width", [8, 16])
@@ -34,13 +34,17 @@ def test_value_narrow_networks_have_right_gradients_in_channels_last(width):
         torch.testing.assert_close(plain, last, rtol=1e-3, atol=1e-4 * plain.abs().max().item() + 1e-5)
 
 
-def test_value_picking_convolution_is_the_strided_one():
-    strided = nn.Conv2d(4, 6, 1, 2, bias=False)
-    x = torch.randn(2, 4, 7, 9)
-    picking = safe_shortcut(strided)
-    assert type(picking) is PickingConv and picking.weight is strided.weight
-    torch.testing.assert_close(picking(x), strided(x))
-    wide = nn.Conv2d(16, 32, 1, 2, bias=False)
+def shortcut(inputs: int) -> nn.Sequential:
+    return nn.Sequential(nn.Conv2d(inputs, 6, 1, 2, bias=False), nn.BatchNorm2d(6))
+
+
+def test_value_the_safe_shortcut_is_the_strided_one():
+    strided, x = shortcut(4), torch.randn(2, 4, 7, 9)
+    expected, names = strided(x), list(strided.state_dict())
+    safe = safe_shortcut(strided)
+    assert safe is not strided and list(safe.state_dict()) == names
+    torch.testing.assert_close(safe(x), expected)
+    wide = shortcut(16)
     assert safe_shortcut(wide) is wide
 
 

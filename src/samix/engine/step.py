@@ -55,7 +55,8 @@ def mean_losses(parts: list[tuple[Losses, float]]) -> Losses:
 
 def check_finite(losses: Losses, step: int, epoch: int) -> None:
     """Stops training before a bad gradient is written into a checkpoint."""
-    if losses.total.isfinite():
+    parts = [part.detach() for part in (losses.encoder, losses.mixer) if part is not None]
+    if torch.stack(parts).isfinite().all():
         return
     lam = "none" if losses.lam is None else ", ".join(f"{value:.3f}" for value in losses.lam[:4].tolist())
     mixer = "none" if losses.mixer is None else f"{losses.mixer.item():.4g}"

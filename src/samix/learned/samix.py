@@ -195,10 +195,11 @@ class LearnedMixing(Around):
 
     def after_step(self, progress: float) -> None:
         """Projects gamma into [0, 1] and moves the momentum copy, Eq. (14)."""
-        self.mixer.project()
+        copy, source, momentum = self.frozen_copy, self.followed, self.settings.copy.momentum_at(progress)
         self.method.after_step(progress)
-        if self.followed is not None:
-            momentum_update(self.frozen_copy, self.followed, self.settings.copy.momentum_at(progress))
+        self.mixer.project()
+        if source is not None:
+            momentum_update(copy, source, momentum)
 
     @torch.no_grad()
     def picture(self, x: Images, y: Tensor, pairing: Pairing) -> Mixed | None:
@@ -276,7 +277,7 @@ class SAMix(LearnedMixing):
         check_batch(x, y, self.method.classes)
         s = self.settings
         with torch.no_grad():
-            z = self.maps(x)  # [B, C, h, w] of the clean images
+            z = self.momentum.encoder.maps(x)  # [B, C, h, w] of the clean images
 
         # The encoder learns from fixed masks, Eq. (12).
         pairing = draw_pairing(len(x), s.alpha, per_sample=s.per_sample, device=x.device)

@@ -3,6 +3,7 @@
 The losses that only a Mixer has, Eqs. (6)-(8) and the mask loss, are in `samix.learned.losses`.
 """
 
+from samix._moved import find_moved
 from samix.losses.classification import (
     LabelLoss,
     cross_entropy,
@@ -21,3 +22,7 @@ __all__ = [
     "mixup_info_nce",
     "soft_binary_cross_entropy",
 ]
+
+
+def __getattr__(name: str) -> object:
+    return find_moved("losses", name)

@@ -1,5 +1,6 @@
 """Networks that timm does not have: CIFAR stems, a small ResNet for CPUs, WRN-28-k."""
 
+from collections import OrderedDict
 from typing import Any
 
 import torch
@@ -28,30 +29,25 @@ def small_resnet(width: int) -> nn.Module:
     network.maxpool = nn.Identity()
     network.init_weights()
     for stage in (network.layer2, network.layer3, network.layer4):
-        stage[0].downsample[0] = safe_shortcut(stage[0].downsample[0])
+        stage[0].downsample = safe_shortcut(stage[0].downsample)
     return network
 
 
-class PickingConv(nn.Conv2d):
-    """A 1x1 convolution with a stride, computed as one without stride on the pixels that it reads."""
-
-    def forward(self, x: Tensor) -> Tensor:
-        rows, columns = self.stride
-        return F.conv2d(x[..., ::rows, ::columns], self.weight, self.bias)
-
-
-def safe_shortcut(conv: nn.Conv2d) -> nn.Conv2d:
-    """The same 1x1 convolution in a form that oneDNN computes without harm.
+def safe_shortcut(shortcut: nn.Sequential) -> nn.Sequential:
+    """A strided 1x1 convolution and its norm in a form that oneDNN computes without harm.
 
     With fewer input channels than a block of its kernels (8 with AVX2, 16 with AVX-512) oneDNN 3.12, in the
     weight gradient of a strided one, writes past its memory in channels-last: crashes, or wrong gradients
-    (uxlfoundation/oneDNN issue 6035).
+    (uxlfoundation/oneDNN issue 6035). So the pixels that it reads are picked before a convolution without
+    stride; the names of the weights stay.
     """
+    conv, norm = shortcut
+    assert isinstance(conv, nn.Conv2d)
     if conv.in_channels >= 16:
-        return conv
-    picking = PickingConv(conv.in_channels, conv.out_channels, 1, conv.stride[0], bias=False)
-    picking.weight = conv.weight
-    return picking
+        return shortcut
+    plain = nn.Conv2d(conv.in_channels, conv.out_channels, 1, bias=False)
+    plain.weight = conv.weight
+    return nn.Sequential(OrderedDict({"pick": nn.MaxPool2d(1, conv.stride), "0": plain, "1": norm}))
 
 
 class WideBlock(nn.Module):

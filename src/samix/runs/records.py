@@ -1,4 +1,4 @@
-"""What a run tells about itself: config.yaml and run.json first, a row of metrics.csv per epoch, summary.json last."""
+"""What a run tells of itself: config.yaml and run.json first, rows of metrics.csv, then summary.json."""
 
 import csv
 import io

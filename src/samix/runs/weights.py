@@ -1,4 +1,4 @@
-"""Weights to use elsewhere: encoder.safetensors and mixer.safetensors, each with a description in its header."""
+"""Weights to use elsewhere: encoder.safetensors and mixer.safetensors, described in their headers."""
 
 import json
 from pathlib import Path
