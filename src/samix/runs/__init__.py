@@ -1,0 +1,1 @@
+"""Run folders: the files of a run, by name, with their writers and readers side by side."""

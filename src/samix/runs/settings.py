@@ -1,0 +1,67 @@
+"""Settings as plain values, as config.yaml holds them: flat names, differences, names of older versions."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from samix.core.renamed import OLD_NAMES, rename
+
+MOST = 5
+"""How many differences are listed."""
+LEARNED_ON_MACHINE = ("precision", "accumulate", "devices", "nodes")
+"""What of the machine changes what is learned."""
+NOT_LEARNED_FROM = ("eval_every", "save_every", "data.root", "data.workers")
+"""Settings that change where or when a run works, not what it learns."""
+LEARNED_MIXUPS = ("automix", "samix", "samix-i", "samix-c")
+"""Mixups whose settings had other names before 0.2."""
+
+
+def flatten(values: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """('data.size', 32), ... for nested dictionaries."""
+    for key, value in values.items():
+        if isinstance(value, dict):
+            yield from flatten(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def changes_learning(name: str) -> bool:
+    """Whether a setting, by its flat name, changes what a run learns."""
+    group, _, field = name.partition(".")
+    return field in LEARNED_ON_MACHINE if group == "machine" else name not in NOT_LEARNED_FROM
+
+
+def comparable(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
+    """The settings without what changes nothing that is learned: threads, loading, how often it tests."""
+    return {
+        key: comparable(value, f"{prefix}{key}.") if isinstance(value, dict) else value
+        for key, value in values.items()
+        if isinstance(value, dict) or changes_learning(prefix + key)
+    }
+
+
+def modernise(values: dict[str, Any]) -> dict[str, Any]:
+    """Settings as an older version wrote them under the names of today."""
+    mixup = values.get("mixup")
+    if not isinstance(mixup, dict) or mixup.get("name") not in LEARNED_MIXUPS:
+        return values
+    return values | {"mixup": rename(mixup, OLD_NAMES)}
+
+
+def differences(old: dict[str, Any], new: dict[str, Any], prefix: str = "") -> list[str]:
+    """Fields in which two recipes differ, as 'epochs: there 100, here 50'."""
+    if old.get("name") != new.get("name"):  # of another kind: its settings say nothing
+        return [f"{prefix}name: there {old.get('name', 'unset')}, here {new.get('name', 'unset')}"]
+    found = []
+    for key in sorted(set(old) | set(new)):
+        a, b = old.get(key, "unset"), new.get(key, "unset")
+        if isinstance(a, dict) and isinstance(b, dict):
+            found += differences(a, b, f"{prefix}{key}.")
+        elif a != b:
+            found.append(f"{prefix}{key}: there {a}, here {b}")
+    return found
+
+
+def list_differences(changed: list[str]) -> str:
+    """The first differences in one line, and how many more there are."""
+    more = f" and {len(changed) - MOST} more" if len(changed) > MOST else ""
+    return "; ".join(changed[:MOST]) + more
