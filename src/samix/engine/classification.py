@@ -29,7 +29,7 @@ class Recipe(Training):
     command: ClassVar[str] = "train"
 
     def build(self, classes: int, stats: Stats | None = None) -> Model:
-        """A fresh model for so many classes; `stats` tells policies how its images are normalised."""
+        """A fresh model for `classes` classes; `stats` tells policies how its images are normalised."""
         encoder, objective, size = self.encoder.build(self.data.size), self.objective, self.data.size
         channels, dim = encoder.probe(size)
         branch = objective.clean_weight > 0 and self.mixup.mixes

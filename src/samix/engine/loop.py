@@ -82,7 +82,7 @@ def run(fabric: Fabric, recipe: Training, folder: Path, name: str, command: str,
                 progress.step(epoch + 1, step, losses)
             share_buffers(fabric, model)
             row = meter.row(epoch + 1, plan.steps_per_epoch * recipe.batch_size, began)
-            if due(epoch + 1, recipe.eval_every, recipe.epochs, last=task.tested_last):
+            if is_due(epoch + 1, recipe.eval_every, recipe.epochs, last=task.tested_last):
                 row |= task.score(fabric, model, split)
             row["seconds"] = time.monotonic() - began + (rows[-1]["seconds"] if rows else 0)
             rows.append(row)
@@ -91,7 +91,7 @@ def run(fabric: Fabric, recipe: Training, folder: Path, name: str, command: str,
             if fabric.is_global_zero:
                 watch.see(row)
                 write_metrics(folder, rows)
-                if due(epoch + 1, recipe.save_every, recipe.epochs, last=1):
+                if is_due(epoch + 1, recipe.save_every, recipe.epochs, last=1):
                     check_weights(model, epoch + 1)
                     precision = fabric.strategy.precision
                     save_checkpoint(folder, snapshot(recipe, split, model, optimizer, precision, step + 1))
@@ -101,11 +101,11 @@ def run(fabric: Fabric, recipe: Training, folder: Path, name: str, command: str,
     if following is not None:
         summary["mask"] = following._asdict()
     if fabric.is_global_zero:
-        leave_behind(folder, recipe, model, split, summary)
+        write_results(folder, recipe, model, split, summary)
     return summary
 
 
-def leave_behind(folder: Path, recipe: Training, model: Model, split: Split, summary: Summary) -> None:
+def write_results(folder: Path, recipe: Training, model: Model, split: Split, summary: Summary) -> None:
     """What a finished run hands over; the summary comes last, because it says that all is there."""
     export_weights(folder, recipe, model, split.train.classes)
     write_samples(folder, recipe, model, split)
@@ -113,6 +113,6 @@ def leave_behind(folder: Path, recipe: Training, model: Model, split: Split, sum
     write_summary(folder, summary)
 
 
-def due(epoch: int, every: int, epochs: int, last: int) -> bool:
-    """Every so many epochs, and in each of the last ones."""
+def is_due(epoch: int, every: int, epochs: int, last: int) -> bool:
+    """Whether an epoch is a multiple of `every`, or among the `last` ones."""
     return epoch % every == 0 or epoch > epochs - last

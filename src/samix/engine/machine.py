@@ -30,7 +30,7 @@ class Machine:
     compile: bool = False
     """torch.compile the encoder; pays off in long runs."""
     accumulate: int = 1
-    """Split each batch into so many parts, to save memory; batch-norm then sees the parts."""
+    """Number of parts that each batch is split into, to save memory; batch-norm then sees the parts."""
     tracker: Literal["none", "tensorboard", "wandb"] = "none"
     """tensorboard or wandb (W&B) also show each epoch's row; none leaves it at metrics.csv."""
 

@@ -86,7 +86,7 @@ def split_decay(
     return [(group, decay) for group, decay in ((decayed, config.weight_decay), (free, 0.0)) if group]
 
 
-def undecayed(model: nn.Module) -> set[nn.Parameter]:
+def find_undecayed(model: nn.Module) -> set[nn.Parameter]:
     """What networks of timm ask to spare: class tokens, position embeddings, tables of relative positions."""
     found = set()
     for module in model.modules():

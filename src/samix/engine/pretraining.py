@@ -9,38 +9,17 @@ from samix.core.shapes import Stats
 from samix.core.words import suggest
 from samix.data.ssl_views import AUGMENTS
 from samix.engine.training import Training
-from samix.learned import LEARNED_WITHOUT_LABELS, ClusteredInterIntra, ClusteredPuzzleMix
-from samix.methods.around.dacl import DACLConfig
-from samix.methods.around.mochi import MoCHiConfig
-from samix.methods.around.sdmp import SDMPConfig
-from samix.methods.around.self_mixing import SelfMixing
-from samix.methods.ssl.base import SelfSupervised, Terms
-from samix.methods.ssl.byol import BYOLConfig
-from samix.methods.ssl.moco import MoCoV1, MoCoV2
-from samix.methods.ssl.mocov3 import MoCoV3Config
-from samix.methods.ssl.simclr import SimCLRConfig
-from samix.methods.ssl.simsiam import SimSiamConfig
-from samix.methods.ssl.swav import SwAVConfig
+from samix.learned import CLUSTERED, LEARNED_WITHOUT_LABELS
+from samix.methods.around import AROUND, SelfMixing
+from samix.methods.ssl import METHODS, MoCoV2, SelfSupervised, Terms
 from samix.mixups import MIXUPS
 
-METHODS: dict[str, type[Any]] = {
-    "simclr": SimCLRConfig,
-    "moco-v1": MoCoV1,
-    "moco-v2": MoCoV2,
-    "moco-v3": MoCoV3Config,
-    "byol": BYOLConfig,
-    "simsiam": SimSiamConfig,
-    "swav": SwAVConfig,
-}
 VIEW_POLICIES: dict[str, type[Any]] = {
     "plain": Plain,
     **MIXUPS,
     **LEARNED_WITHOUT_LABELS,
-    "inter-intra": ClusteredInterIntra,
-    "puzzlemix-pl": ClusteredPuzzleMix,
-    "dacl": DACLConfig,
-    "mochi": MoCHiConfig,
-    "sdmp": SDMPConfig,
+    **CLUSTERED,
+    **AROUND,
 }
 """How views may be mixed in pre-training."""
 
@@ -76,7 +55,7 @@ class Pretraining(Training):
             )
 
     def build(self, pictures: int, stats: Stats | None = None) -> Model:
-        """A fresh model for a training set of so many pictures; `stats` tells how they are normalised."""
+        """A fresh model for a training set of `pictures` pictures; `stats` tells how they are normalised."""
         encoder, size = self.encoder.build(self.data.size), self.data.size
         channels, features = encoder.probe(size)
         method: SelfSupervised = self.method.build(encoder, features)

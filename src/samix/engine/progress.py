@@ -12,7 +12,7 @@ from samix.engine.training import Training, policy_name
 from samix.runs.records import Row
 
 LINES = 10
-"""Without a terminal, so many lines per run."""
+"""Lines per run where there is no terminal."""
 TESTS = {"top1": "top-1", "knn": "k-NN"}
 """Results of an epoch worth showing."""
 

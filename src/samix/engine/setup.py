@@ -14,7 +14,7 @@ from samix.core.seeds import fold
 from samix.data.datasets import Split
 from samix.engine.half import avoid_forbidden_tiles
 from samix.engine.memory import keep_freed_memory
-from samix.engine.optim import build_optimizer, undecayed
+from samix.engine.optim import build_optimizer, find_undecayed
 from samix.engine.resume import resume
 from samix.engine.tasks import Task
 from samix.engine.training import Training
@@ -58,9 +58,9 @@ def prepare(fabric: Fabric, recipe: Training, folder: Path, task: Task, split: S
         keep_freed_memory()
     torch.manual_seed(fold(recipe.seed, "weights"))
     model = synchronise_norms(fabric, task.build(split).to(memory_format=recipe.machine.layout))  # type: ignore[call-overload]
-    ignore_memories(model)
+    exclude_replicated(model)
     wrapped, optimizer = fabric.setup(
-        model, build_optimizer(model.parameter_groups(), recipe.optimizer, undecayed(model))
+        model, build_optimizer(model.parameter_groups(), recipe.optimizer, find_undecayed(model))
     )
     # Only now: the optimizer's state is loaded to where the weights are.
     start = resume(recipe, folder, split, model, optimizer, fabric.strategy.precision)
@@ -78,9 +78,9 @@ def synchronise_norms(fabric: Fabric, model: Model) -> Model:
     return model
 
 
-def ignore_memories(model: nn.Module) -> None:
+def exclude_replicated(model: nn.Module) -> None:
     """Keeps DDP from sending queues and cluster memories around: all processes change them alike."""
-    kept = memories(model)
+    kept = replicated_buffers(model)
     nn.parallel.DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(model, kept)
 
 
@@ -91,13 +91,13 @@ def share_buffers(fabric: Fabric, model: nn.Module) -> None:
     """
     if fabric.world_size == 1:
         return
-    kept = memories(model)
+    kept = replicated_buffers(model)
     for name, buffer in model.named_buffers():
         if name not in kept:
             distributed.broadcast(buffer, src=0)
 
 
-def memories(model: nn.Module) -> list[str]:
+def replicated_buffers(model: nn.Module) -> list[str]:
     """The names of all buffers that the processes change alike: queues, cluster memories."""
     return [
         f"{name}.{buffer}"

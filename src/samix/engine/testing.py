@@ -49,10 +49,10 @@ def evaluate(fabric: Fabric, model: Model, split: Split, recipe: Training) -> di
                 )
             counts.setdefault(head, []).append(count(logits, labels))
     model.train(training)
-    return {head: score(summed(fabric, total(parts))) for head, parts in counts.items()}
+    return {head: score(sum_over_processes(fabric, total(parts))) for head, parts in counts.items()}
 
 
-def summed(fabric: Fabric, counts: Counts) -> Counts:
+def sum_over_processes(fabric: Fabric, counts: Counts) -> Counts:
     """The counts of all processes together."""
     if fabric.world_size == 1:
         return counts

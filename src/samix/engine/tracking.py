@@ -23,10 +23,10 @@ def no_tracker(recipe: Training, folder: Path, name: str, start: int) -> Iterato
 @contextmanager
 def tensorboard(recipe: Training, folder: Path, name: str, start: int) -> Iterator[Track]:
     """Event files in the run folder; epochs that a crash undid are purged."""
-    module = imported("torch.utils.tensorboard", "tensorboard")
+    module = import_optional("torch.utils.tensorboard", "tensorboard")
 
     def track(row: Row) -> None:
-        for key, value in measured(row).items():
+        for key, value in without_epoch(row).items():
             writer.add_scalar(key, value, int(row["epoch"]))
 
     with module.SummaryWriter(str(folder / "tensorboard"), purge_step=start + 1) as writer:
@@ -36,13 +36,13 @@ def tensorboard(recipe: Training, folder: Path, name: str, start: int) -> Iterat
 @contextmanager
 def wandb(recipe: Training, folder: Path, name: str, start: int) -> Iterator[Track]:
     """A run of the W&B project samix, the same one each time that the run folder is resumed."""
-    module = imported("wandb", "wandb")
+    module = import_optional("wandb", "wandb")
     identity = f"{fold(recipe.seed, str(folder.resolve())):x}"
     with module.init(
         project="samix", name=f"{name} seed {recipe.seed}", id=identity, resume="allow",
         dir=str(folder), config=to_dict(recipe),
     ) as run:  # fmt: skip
-        yield lambda row: run.log(measured(row), step=int(row["epoch"]))
+        yield lambda row: run.log(without_epoch(row), step=int(row["epoch"]))
 
 
 STARTERS = {"none": no_tracker, "tensorboard": tensorboard, "wandb": wandb}
@@ -53,12 +53,12 @@ def tracking(recipe: Training, folder: Path, name: str, start: int) -> AbstractC
     return STARTERS[recipe.machine.tracker](recipe, folder, name, start)
 
 
-def measured(row: Row) -> Row:
+def without_epoch(row: Row) -> Row:
     """What an epoch measured."""
     return {name: value for name, value in row.items() if name != "epoch"}
 
 
-def imported(module: str, package: str) -> ModuleType:
+def import_optional(module: str, package: str) -> ModuleType:
     """An optional package, or an error that says how to get it."""
     try:
         return importlib.import_module(module)

@@ -35,9 +35,9 @@ class Training:
     batch_size: int = 100
     """Pictures per step, over all processes."""
     eval_every: int = 1
-    """Test every so many epochs, and in each of the last 10 (pre-training: in the last)."""
+    """Epochs between two tests; each of the last 10 is tested anyway (pre-training: the last)."""
     save_every: int = 1
-    """Write a checkpoint every so many epochs, and at the end."""
+    """Epochs between two checkpoints; there is one at the end anyway."""
     seed: int = 0
     """Everything random follows from it."""
 

@@ -1,1 +1,5 @@
-"""Methods: what is learned from images, with labels or without, and what wraps a method."""
+"""Methods: what is learned from images, with labels (supervised.py) or without (ssl/), and what wraps one."""
+
+from samix.methods.supervised import Objective, Supervised, linear_head
+
+__all__ = ["Objective", "Supervised", "linear_head"]

@@ -139,8 +139,8 @@ class SDMP(Around):
         content = shared_content(lam, gather_constant(lam)[other])
         pair, share = torch.stack([own, other], dim=1), 1 / (1 + content)
         clean = against(query, k_2, own).mean()
-        to_clean = over_parents(partial(against, mixed, k_1), Parents(pair, both(lam)))
-        to_mixed = over_parents(partial(against, mixed, k_m), Parents(pair, both(share)))
+        to_clean = over_parents(partial(against, mixed, k_1), Parents(pair, share_and_rest(lam)))
+        to_mixed = over_parents(partial(against, mixed, k_m), Parents(pair, share_and_rest(share)))
         method.remember(Observed((), (k_2[own],)))
         return Losses(clean + (to_clean + to_mixed) / 2, lam=lam)
 
@@ -168,6 +168,6 @@ class SDMP(Around):
         return Mixed(mixed, mask, Pairing(mean_of(mask), pairing.index))
 
 
-def both(share: PerSample) -> Tensor:
+def share_and_rest(share: PerSample) -> Tensor:
     """(share, 1 - share) of every image, [B, 2]."""
     return torch.stack([share, 1 - share], dim=1)

@@ -34,7 +34,7 @@ class BYOLConfig(PredictorConfig):
     """BYOL's heads."""
 
     def build(self, encoder: Encoder, features: int) -> "BYOL":
-        """The method around an encoder that gives so many features."""
+        """The method around an encoder whose output has `features` values."""
         return BYOL(encoder, features, self)
 
 

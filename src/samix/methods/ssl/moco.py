@@ -41,7 +41,7 @@ class MoCoV2:
         check_at_least(1, self, "method", "queue", "dim", "norm_groups")
 
     def build(self, encoder: Encoder, features: int) -> "MoCo":
-        """The method around an encoder that gives so many features."""
+        """The method around an encoder whose output has `features` values."""
         return MoCo(encoder, features, self)
 
 

@@ -31,7 +31,7 @@ class MoCoV3Config(PredictorConfig):
         check_positive(self, "method", "tau")
 
     def build(self, encoder: Encoder, features: int) -> "MoCoV3":
-        """The method around an encoder that gives so many features."""
+        """The method around an encoder whose output has `features` values."""
         return MoCoV3(encoder, features, self)
 
 

@@ -30,7 +30,7 @@ class SimCLRConfig:
         check_positive(self, "method", "tau")
 
     def build(self, encoder: Encoder, features: int) -> "SimCLR":
-        """The method around an encoder that gives so many features."""
+        """The method around an encoder whose output has `features` values."""
         return SimCLR(encoder, features, self)
 
 

@@ -21,7 +21,7 @@ class SimSiamConfig:
     """Width of the predictor's hidden layer."""
 
     def build(self, encoder: Encoder, features: int) -> "SimSiam":
-        """The method around an encoder that gives so many features."""
+        """The method around an encoder whose output has `features` values."""
         return SimSiam(encoder, features, self)
 
 

@@ -44,7 +44,7 @@ class SwAVConfig:
         check_at_least(2, self, "method", "prototypes")
 
     def build(self, encoder: Encoder, features: int) -> "SwAV":
-        """The method around an encoder that gives so many features."""
+        """The method around an encoder whose output has `features` values."""
         return SwAV(encoder, features, self)
 
 
