@@ -3,7 +3,7 @@
 python benchmarks/puzzle_gap.py           the table, 200 pairs, batches of 128
 python benchmarks/puzzle_gap.py --json    the same as JSON
 
-The gap is (E - E_min) / E_min, with E_min from one exact graph cut per picture (samix.mixups.puzzle_cut,
+The gap is (E - E_min) / E_min, with E_min from one exact graph cut per picture (puzzle_cut.py,
 needs PyMaxflow), over seeded pictures and saliency maps of 32 px, smooth and noisy, lam uniform. The
 speed-up is the processor time per picture of the cut over that of the batched solver, both on one thread and
 on the same energies; they take turns, and the ratio is the median over rounds.

@@ -182,10 +182,13 @@ def test_invariant_the_generator_alone_decides():
     assert torch.equal(before, torch.get_rng_state())
 
 
-def test_error_settings():
-    with pytest.raises(ValueError, match=r"mixup.decay must be positive, got -1"):
-        FMix(decay=-1.0)
+@pytest.mark.parametrize(("field", "value"), [("decay", -1.0), ("decay", math.nan), ("alpha", 0.0)])
+def test_error_settings(field, value):
+    with pytest.raises(ValueError, match=rf"mixup.{field} must be positive, got {value}"):
+        FMix(**{field: value})
+
+
+@pytest.mark.usefixtures("unchecked_shapes")
+def test_error_unknown_spectrum():
     with pytest.raises(ValueError, match=r"unknown mixup.spectrum 'papr'. Did you mean 'paper'\?"):
         FMix(spectrum="papr")
-    with pytest.raises(ValueError, match=r"mixup.alpha must be positive, got 0"):
-        FMix(alpha=0.0)

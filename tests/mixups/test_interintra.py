@@ -106,7 +106,7 @@ def test_error_labels():
 @pytest.mark.parametrize(
     "fields, message",
     [
-        ({"alpha": 0.2}, "mixup.alpha has no effect here, got 0.2: set alpha_inter and alpha_intra"),
+        ({"alpha": 0.2}, r"mixup.alpha must stay 1 \(set alpha_inter and alpha_intra instead\), got 0.2"),
         ({"alpha_inter": 0.0}, "mixup.alpha_inter must be positive, got 0.0"),
         ({"alpha_intra": -1.0}, "mixup.alpha_intra must be positive, got -1.0"),
     ],

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+import samix.mixups
 from samix.core.mixed import Mixed
 from samix.core.pairing import Pairing
 from samix.mixups import MIXUPS, Policy, TokenMix
@@ -171,6 +172,11 @@ def test_shape_draw(policy, batch):
 def test_error_alpha_must_be_positive(name, alpha):
     with pytest.raises(ValueError, match=rf"mixup.alpha must be positive, got {alpha}"):
         MIXUPS[name](alpha=alpha)
+
+
+def test_invariant_every_exported_name_exists():
+    assert [name for name in samix.mixups.__all__ if not hasattr(samix.mixups, name)] == []
+    assert {policy.__name__ for policy in MIXUPS.values()} <= set(samix.mixups.__all__)
 
 
 def test_error_settings_cannot_change(policy):

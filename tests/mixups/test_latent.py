@@ -1,6 +1,7 @@
 """Mixing inside any network: the drawn layer, its hook, the mixed batch, and what cannot be mixed."""
 
 from dataclasses import dataclass
+from functools import cache
 
 import pytest
 import torch
@@ -75,8 +76,12 @@ def lams(batch: int, per_sample: bool) -> Tensor:
     return torch.linspace(0.1, 0.9, batch) if per_sample else torch.tensor([0.4])
 
 
+@cache
 def encoder(dtype: torch.dtype = torch.float32) -> nn.Module:
-    return build_encoder("small-resnet", width=4).to(dtype).eval()
+    """A network that tests share, because none may change it."""
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        return build_encoder("small-resnet", width=4).to(dtype).eval()
 
 
 def hooks_of(network: nn.Module) -> int:
@@ -136,19 +141,21 @@ def test_shape_of_other_precisions(make, layer, dtype):
 @pytest.mark.parametrize("layer", ["input", "layer1", "layer4"])
 def test_invariant_lam_one_leaves_the_pass_untouched(make, layer, per_sample):
     network, x = encoder(), images(4)
+    plain = network(x)
     for seed in range(4):
         lam = torch.ones(4 if per_sample else 1)
         draw = torch.Generator().manual_seed(seed)
         outputs, mixed = drawing(make, layer).run(network, x, Pairing(lam, ring(4)), None, draw)
-        assert torch.equal(outputs, network(x)) and torch.equal(mixed.x, x)
+        assert torch.equal(outputs, plain) and torch.equal(mixed.x, x)
         assert (mixed.pairing.lam == 1).all()
 
 
 @pytest.mark.parametrize("layer", ["input", "layer1"])
 def test_invariant_lam_one_leaves_single_images_untouched(make, layer):
     network, x = encoder(), images(4, (16, 16))
-    lam = torch.tensor([1.0, 0.3, 1.0, 0.1])
-    outputs, mixed = drawing(make, layer).run(network, x, Pairing(lam, ring(4)))
+    pairing = Pairing(torch.tensor([1.0, 0.3, 1.0, 0.1]), ring(4))
+    draw = torch.Generator().manual_seed(1)  # PatchUp's boxes are not empty
+    outputs, mixed = drawing(make, layer).run(network, x, pairing, None, draw)
     same = (outputs == network(x)).all(dim=1)
     assert same.tolist() == [True, False, True, False]
     assert (mixed.pairing.lam == 1).tolist() == [True, False, True, False]
@@ -162,8 +169,8 @@ def test_invariant_a_seed_fixes_the_result(make):
         return policy.run(network, x, policy.draw(5, draw), None, draw)[0]
 
     before = torch.get_rng_state()
-    assert all(torch.equal(run(seed), run(seed)) for seed in range(5))
-    assert len({float(run(seed).detach().sum()) for seed in range(5)}) > 1
+    assert all(torch.equal(run(seed), run(seed)) for seed in range(3))
+    assert len({float(run(seed).detach().sum()) for seed in range(3)}) > 1
     assert torch.equal(before, torch.get_rng_state()), "the generator was passed but not used"
 
 
@@ -264,7 +271,9 @@ def test_error_layers(make):
 
 
 def test_error_layers_given_as_one_word(unchecked_shapes):
-    with pytest.raises(ValueError, match="mixup.layers must be a tuple of names, got 'layer4'"):
+    with pytest.raises(
+        ValueError, match=r"mixup.layers must be a tuple of names \(add a comma\), got layer4"
+    ):
         ManifoldMix(layers="layer4")
 
 

@@ -129,7 +129,7 @@ def test_value_input_is_cutmix_with_a_lam_of_its_own():
 
 def test_value_the_boxes_at_the_input_come_from_a_uniform_lam():
     """E = .68 as for CutMix with alpha = 1, whatever lam the pairing has."""
-    x = torch.zeros(1000, 3, 64, 64)
+    x = torch.zeros(1000, 3, 32, 32)
     pairing = Pairing(torch.full((1000,), 0.1), torch.arange(1000).roll(1))
     _, mixed = PatchUp(layers=("input",)).run(torch.nn.Identity(), x, pairing, None, generator())
     assert float(mixed.pairing.lam.mean()) == pytest.approx(0.68, abs=0.03)
@@ -138,9 +138,9 @@ def test_value_the_boxes_at_the_input_come_from_a_uniform_lam():
 @pytest.mark.parametrize(("settings", "prob"), [({}, 0.7), ({"hard": False, "prob": 1.0}, 1.0)])
 def test_value_batches_that_stay_clean(settings, prob):
     policy, draw = PatchUp(**settings), generator()
-    drawn = torch.stack([policy.draw(4, draw).lam for _ in range(2000)])
-    assert float((drawn < 1).float().mean()) == pytest.approx(prob, abs=0.03)
-    assert float(drawn[drawn < 1].var()) == pytest.approx(1 / 20, abs=0.005), "Beta(2, 2)"
+    drawn = torch.stack([policy.draw(4, draw).lam for _ in range(600)])
+    assert float((drawn < 1).float().mean()) == pytest.approx(prob, abs=0.05)
+    assert float(drawn[drawn < 1].var()) == pytest.approx(1 / 20, abs=0.008), "Beta(2, 2)"
 
 
 def test_gradient_flows_from_where_the_values_came():

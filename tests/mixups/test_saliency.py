@@ -6,7 +6,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from samix.mixups import saliency
-from samix.mixups.saliency import blurred, fine_grained_saliency, grey_of, on_off
+from samix.mixups.saliency import blur, fine_grained_saliency, on_off, to_grey
 
 RADII = (12, 24, 48, 28, 56, 112)
 
@@ -81,7 +81,7 @@ def loop_saliency(picture: Tensor) -> list[list[int]]:
 
 
 @pytest.mark.parametrize("picture", [noise, clouds])
-@pytest.mark.parametrize("size", [(8, 8), (12, 20), (27, 9), (34, 30)])
+@pytest.mark.parametrize("size", [(8, 8), (12, 20), (27, 9), (30, 28)])
 def test_value_against_a_loop(picture, size):
     pixels = picture(2, size)
     assert fine_grained_saliency(pixels).tolist() == [loop_saliency(one) for one in pixels]
@@ -90,7 +90,7 @@ def test_value_against_a_loop(picture, size):
 def test_value_a_peak_above_255_is_cut_off():
     """OpenCV wraps it to 8, see below."""
     pixels = dot_in_a_pit()
-    on, off = on_off(blurred(blurred(grey_of(pixels))))
+    on, off = on_off(blur(blur(to_grey(pixels))))
     assert float((on + off)[0, 112, 112]) == 264
     assert divmod(int(fine_grained_saliency(pixels)[0].argmax()), 224) == (112, 112)
 
@@ -106,7 +106,7 @@ def test_value_equals_opencv_on_every_pixel(picture, size):
 def test_value_opencv_wraps_what_we_cut_off():
     pixels = dot_in_a_pit()
     theirs = opencv_saliency(pixels[0])
-    on, off = on_off(blurred(blurred(grey_of(pixels))))
+    on, off = on_off(blur(blur(to_grey(pixels))))
     assert torch.equal((on + off)[0].int() % 256, theirs.int())
     assert int(theirs[112, 112]) == 264 - 256
     assert int((fine_grained_saliency(pixels)[0] != theirs).sum()) == 1
@@ -147,10 +147,10 @@ def ends(length: int, radius: int) -> tuple[Tensor, Tensor]:
 def test_value_the_first_channel_weighs_least():
     """The channels are read as blue, green, red: an RGB picture's red weighs .114 and its blue .299."""
     pure = 255 * torch.eye(3, dtype=torch.uint8)[:, :, None, None].expand(3, 3, 8, 8)
-    assert grey_of(pure)[:, 0, 0].tolist() == [29, 150, 76]
+    assert to_grey(pure)[:, 0, 0].tolist() == [29, 150, 76]
     pixels = noise(8, (32, 32))
     exact = (pixels.double() * torch.tensor([0.114, 0.587, 0.299]).view(1, 3, 1, 1)).sum(dim=1)
-    assert float((grey_of(pixels) - exact).abs().max()) < 0.505
+    assert float((to_grey(pixels) - exact).abs().max()) < 0.505
 
 
 @pytest.mark.parametrize("value", [0, 7, 255])
@@ -163,7 +163,7 @@ def test_value_a_flat_picture_has_no_saliency(value):
 def test_value_on_or_off_has_its_maximum_at_the_first_peak(picture):
     pixels = picture(20, (32, 40))
     peaks = fine_grained_saliency(pixels).flatten(1).argmax(dim=1, keepdim=True)
-    on, off = (part.flatten(1).gather(1, peaks) for part in on_off(blurred(blurred(grey_of(pixels)))))
+    on, off = (part.flatten(1).gather(1, peaks) for part in on_off(blur(blur(to_grey(pixels)))))
     assert ((on == 255) | (off == 255)).all()
 
 

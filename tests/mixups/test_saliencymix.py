@@ -6,11 +6,12 @@ import pytest
 import torch
 from torch import Tensor
 
+from samix.core.images import to_bytes
 from samix.core.mixed import Mixed
 from samix.core.pairing import Pairing
 from samix.mixups import Hints
 from samix.mixups.saliency import fine_grained_saliency
-from samix.mixups.saliencymix import SaliencyMix, peak_mask, to_bytes
+from samix.mixups.saliencymix import SaliencyMix, peak_mask
 
 
 def pictures(batch: int, size: tuple[int, int] = (12, 20), dtype: torch.dtype = torch.float32) -> Tensor:

@@ -11,7 +11,7 @@ from samix.core.mixed import Mixed
 from samix.core.pairing import Pairing
 from samix.methods.hints import teacher_of
 from samix.mixups import Hints
-from samix.mixups.supermix import Goal, SuperMix, blur, mask_of, newton_step, supervise
+from samix.mixups.supermix import Goal, SuperMix, ask_teacher, blur, maps_to_mask, newton_step
 
 CLASSES = 6
 
@@ -46,7 +46,7 @@ def mix(policy: SuperMix, x: torch.Tensor, lam: torch.Tensor, teach=teacher) -> 
 @pytest.mark.parametrize("size", [(8, 8), (12, 20)])
 def test_value_the_mask_against_a_loop(size):
     maps = 3 * torch.randn(2, 2, 4, 4)
-    mask = mask_of(maps, size)
+    mask = maps_to_mask(maps, size)
 
     def sample(grid: list[list[float]], row: int, column: int) -> float:
         """Bilinear, pixel centres, the border repeated."""
@@ -71,7 +71,7 @@ def test_value_the_mask_against_a_loop(size):
 
 def test_value_masks_of_very_low_maps_are_finite():
     maps = torch.tensor([[-500.0, -500.0], [-500.0, -490.0]]).view(2, 2, 1, 1).expand(2, 2, 4, 4)
-    means = mask_of(maps, (8, 8)).mean(dim=(1, 2, 3))
+    means = maps_to_mask(maps, (8, 8)).mean(dim=(1, 2, 3))
     torch.testing.assert_close(means, torch.tensor([0.5, 1 / (1 + math.exp(10))]))
 
 
@@ -118,8 +118,8 @@ def test_value_no_gradient_means_no_step():
 
 def test_value_the_loss_against_a_loop():
     goal, maps = goal_of(images([0, 1, 2, 2]), [1, 2, 3, 0], [0.2, 0.5, 0.9, 0.0]), torch.randn(4, 2, 8, 8)
-    losses, _, _ = supervise(teacher, goal, maps, sparsity=25.0)
-    mask = mask_of(maps, (16, 16))
+    losses, _, _ = ask_teacher(teacher, goal, maps, sparsity=25.0)
+    mask = maps_to_mask(maps, (16, 16))
     spoken = teacher(mask * goal.x + (1 - mask) * goal.partner).softmax(dim=1)
     for i in range(4):
         wanted = [0.0] * CLASSES
@@ -132,12 +132,12 @@ def test_value_the_loss_against_a_loop():
 
 def test_gradient_of_the_loss_by_finite_differences():
     goal, maps = goal_of(images([0, 3]), [1, 0], [0.3, 0.6]), torch.randn(2, 2, 4, 4)
-    _, gradient, _ = supervise(teacher, goal, maps, 5.0)
+    _, gradient, _ = ask_teacher(teacher, goal, maps, 5.0)
     for place in [(0, 0, 1, 2), (1, 1, 3, 0), (0, 1, 2, 2)]:
         change = torch.zeros_like(maps)
         change[place] = 0.01
         above, below = (
-            supervise(teacher, goal, maps + sign * change, 5.0)[0].double().sum() for sign in (1, -1)
+            ask_teacher(teacher, goal, maps + sign * change, 5.0)[0].double().sum() for sign in (1, -1)
         )
         assert float(gradient[place]) == pytest.approx(float(above - below) / 0.02, rel=0.02, abs=1e-3)
 
@@ -158,8 +158,8 @@ def test_value_one_step_by_hand():
     x, lam = images([0, 1, 2]), torch.tensor([0.3, 0.5, 0.8])
     goal = goal_of(x, [2, 0, 1], lam.tolist())
     start = torch.zeros(3, 2, 8, 8)
-    loss, gradient, _ = supervise(teacher, goal, start, 25.0)
-    expected = mask_of(start - newton_step(loss, gradient, 1.0), (16, 16))
+    loss, gradient, _ = ask_teacher(teacher, goal, start, 25.0)
+    expected = maps_to_mask(start - newton_step(loss, gradient, 1.0), (16, 16))
     mixed = mix(SuperMix(iterations=1), x, lam)
     torch.testing.assert_close(mixed.mask, expected)
     torch.testing.assert_close(mixed.pairing.lam, expected.mean(dim=(1, 2, 3)))

@@ -13,12 +13,12 @@ from samix.methods.supervised import Objective, Supervised
 from samix.mixups.base import Hints
 from samix.mixups.tokenmix import (
     TokenMix,
-    block_tokens,
+    count_partner_tokens,
+    draw_block_tokens,
     draw_blocks,
-    partner_tokens,
-    random_tokens,
-    to_pixels,
+    draw_single_tokens,
     token_shares,
+    tokens_to_mask,
 )
 from samix.nn.zoo import build_encoder
 
@@ -71,19 +71,19 @@ def loop_tokens(height: int, width: int, wanted: int, uniform: Iterator[Sequence
     ],
 )
 def test_value_number_of_tokens(lam, count, expected):
-    assert partner_tokens(torch.tensor([lam]), count).tolist() == [expected]
+    assert count_partner_tokens(torch.tensor([lam]), count).tolist() == [expected]
 
 
 def test_value_number_of_tokens_per_pair():
-    assert partner_tokens(torch.tensor([1.0, 0.5, 0.0]), 16).tolist() == [0, 9, 16]
+    assert count_partner_tokens(torch.tensor([1.0, 0.5, 0.0]), 16).tolist() == [0, 9, 16]
 
 
 @pytest.mark.parametrize("grid", [(14, 14), (4, 4), (6, 9), (2, 3), (1, 1)])
 @pytest.mark.parametrize("batch", [1, 20])
 def test_value_blocks_against_a_loop(grid, batch):
     """Mask i takes column i of every round of uniform numbers, until it is done."""
-    wanted = partner_tokens(torch.linspace(0, 1, batch), grid[0] * grid[1])
-    ours = block_tokens(grid, wanted, torch.Generator().manual_seed(1))
+    wanted = count_partner_tokens(torch.linspace(0, 1, batch), grid[0] * grid[1])
+    ours = draw_block_tokens(grid, wanted, torch.Generator().manual_seed(1))
     draw = torch.Generator().manual_seed(1)
     rounds = [torch.rand(4, batch, dtype=torch.float64, generator=draw) for _ in range(300)]
     for i in range(batch):
@@ -101,7 +101,8 @@ def edges_of(tokens: Tensor) -> Tensor:
 
 
 def test_value_the_original_grid_gets_106_to_112_tokens():
-    sizes = size_of(block_tokens((14, 14), torch.full((500,), 112), torch.Generator().manual_seed(0)).long())
+    tokens = draw_block_tokens((14, 14), torch.full((500,), 112), torch.Generator().manual_seed(0))
+    sizes = size_of(tokens.long())
     assert sizes.max() == 112 and float((sizes >= 106).float().mean()) > 0.99
     assert float((sizes == 112).float().mean()) == pytest.approx(0.987, abs=0.02)
 
@@ -124,20 +125,20 @@ def test_value_a_block_is_one_rectangle_below_the_grids_sides():
 
 
 def test_value_masks_side_by_side_have_their_own_numbers():
-    tokens = block_tokens((14, 14), torch.tensor([0, 1, 50, 196]), torch.Generator().manual_seed(0))
+    tokens = draw_block_tokens((14, 14), torch.tensor([0, 1, 50, 196]), torch.Generator().manual_seed(0))
     sizes = size_of(tokens.long()).tolist()
     assert sizes[:2] == [0, 1] and 40 <= sizes[2] <= 50 and 150 <= sizes[3] <= 196
 
 
 @pytest.mark.parametrize("grid", [(1, 1), (1, 5), (2, 2)])
 def test_value_grids_too_small_for_blocks_end(grid):
-    tokens = block_tokens(grid, torch.tensor([grid[0] * grid[1]]), torch.Generator().manual_seed(0))
+    tokens = draw_block_tokens(grid, torch.tensor([grid[0] * grid[1]]), torch.Generator().manual_seed(0))
     assert tokens.shape == (1, *grid)
 
 
 def test_value_random_tokens_are_exactly_so_many_anywhere():
     wanted = torch.tensor([0, 9] * 300 + [16] * 10)
-    tokens = random_tokens((4, 4), wanted, torch.Generator().manual_seed(0))
+    tokens = draw_single_tokens((4, 4), wanted, torch.Generator().manual_seed(0))
     assert torch.equal(size_of(tokens.long()), wanted)
     share = tokens[1:600:2].float().mean(dim=0)  # 9 of 16 at every place
     assert float((share - 9 / 16).abs().max()) < 4 * math.sqrt(9 / 16 * 7 / 16 / 300)
@@ -159,7 +160,7 @@ def test_value_random_masks_have_no_blocks():
 @pytest.mark.parametrize("size", [(8, 8), (14, 14), (12, 20), (9, 11)])
 def test_value_pixels_follow_the_nearest_token(size):
     partner = torch.rand(2, 4, 5) < 0.5
-    mask = to_pixels(partner, torch.rand(2, 3, *size))
+    mask = tokens_to_mask(partner, torch.rand(2, 3, *size))
     for i in range(2):
         for h in range(size[0]):
             for w in range(size[1]):

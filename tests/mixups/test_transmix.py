@@ -110,7 +110,7 @@ def test_value_the_attention_is_that_of_the_pass_that_gives_the_outputs(network)
 def test_value_even_attention_gives_the_area(network):
     nn.init.zeros_(network.attn.qkv.weight)
     x = torch.randn(3, 3, 64, 64)
-    for seed in range(10):
+    for seed in range(6):
         draw = torch.Generator().manual_seed(seed)
         _, mixed = TransMix(area_weight=0.0).run(
             network, x, Pairing(torch.tensor([0.5]), ring(3)), None, draw

@@ -27,7 +27,7 @@ from samix.methods.hints import Supplier
 from samix.methods.ssl.base import Branch, Observed, SelfSupervised, Terms
 from samix.mixups.base import Hints, Policy
 from samix.mixups.interintra import InterIntra
-from samix.mixups.puzzlemix.policy import PuzzleMix
+from samix.mixups.puzzlemix import PuzzleMix
 from samix.nn.encoder import Encoder, as_map, changing_output
 from samix.nn.frozen import freeze, run_frozen
 
@@ -45,7 +45,7 @@ class ClusteredPolicy:
     learned: ClassVar[bool] = False
 
     def build(self, method: SelfSupervised, context: Context) -> "ClusterMixing":
-        """The policy around the method, with a memory of so many clusters of the training pictures."""
+        """The policy around the method, with a memory of the training pictures' clusters."""
         dim = method.embedding_width(context.size)
         return ClusterMixing(
             method, self.policy, self.clusters, stats=context.stats, dim=dim, pictures=context.pictures

@@ -1,15 +1,15 @@
-"""Hand-made mixups: one file and one line in `MIXUPS` each.
+"""Hand-made mixups: one file (or folder) and one line in `MIXUPS` each.
 
-A name in this table is known to the command line, the drop-in, the invariant tests, the benchmarks and the
-report.
+The command line, the drop-in, the invariant tests, the benchmarks and the report read this table.
 """
 
+from samix._moved import find_moved
 from samix.core.mixed import Mixed, Parents, blend
 from samix.mixups.alignmix import AlignMix
 from samix.mixups.attentivemix import AttentiveMix
-from samix.mixups.augmix.policy import AugMix
+from samix.mixups.augmix import AugMix
 from samix.mixups.base import Hints, Policy
-from samix.mixups.comixup.policy import CoMixup
+from samix.mixups.comixup import CoMixup
 from samix.mixups.cutmix import CutMix
 from samix.mixups.fmix import FMix
 from samix.mixups.gridmix import GridMix
@@ -17,7 +17,7 @@ from samix.mixups.latent import LatentMixup
 from samix.mixups.manifoldmix import ManifoldMix
 from samix.mixups.mixup import MixUp
 from samix.mixups.patchup import PatchUp
-from samix.mixups.puzzlemix.policy import PuzzleMix
+from samix.mixups.puzzlemix import PuzzleMix
 from samix.mixups.resizemix import ResizeMix
 from samix.mixups.saliencymix import SaliencyMix
 from samix.mixups.smoothmix import SmoothMix
@@ -61,10 +61,10 @@ __all__ = [
     "ManifoldMix",
     "MixUp",
     "Mixed",
-    "Mixup",
     "MixupCutMix",
     "Parents",
     "PatchUp",
+    "Policy",
     "PuzzleMix",
     "ResizeMix",
     "SaliencyMix",
@@ -75,3 +75,7 @@ __all__ = [
     "TransMix",
     "blend",
 ]
+
+
+def __getattr__(name: str) -> object:
+    return find_moved("mixups", name)

@@ -11,6 +11,7 @@ from typing import ClassVar, NamedTuple
 import torch
 from torch import Tensor, nn
 
+from samix._moved import find_moved
 from samix.contract import Context, Model
 from samix.core.checks import check_share
 from samix.core.mixed import Mixed, blend_pairs
@@ -19,14 +20,14 @@ from samix.core.shapes import AttentionMap, Images, Labels, Lam, Maps, Mask, Ran
 
 
 class Hints(NamedTuple):
-    """What a policy may need beyond the images. It declares it in `needs`; the method supplies it."""
+    """What a policy may need beyond the images: it says so in `needs`, and the method supplies it."""
 
     pixels: Images | None = None
     """The images un-normalised, in [0, 1]."""
     saliency: Saliency | None = None
-    """Root mean square over the channels of the loss's gradient with respect to the images."""
+    """Gradient of the loss with respect to the images: root mean square over the channels."""
     attention: AttentionMap | None = None
-    """Attention of the class token to the patches of the images, mean over heads; sums to 1."""
+    """Attention of the class token to the patches of each image, mean over heads; sums to 1."""
     maps: Maps | None = None
     """The last feature maps of a network that knows the images."""
     teacher: Callable[[Tensor], Tensor] | None = None
@@ -47,24 +48,25 @@ class Policy:
     """Draw one lam per pair instead of one per batch."""
 
     needs: ClassVar[tuple[str, ...]] = ()
-    """Fields of `Hints` that the policy cannot do without."""
+    """Fields of `Hints` that the policy requires."""
     masks_pairs: ClassVar[bool] = True
     """Whether a mixed image is two images of the batch under one mask."""
     mixes: ClassVar[bool] = True
+    """Whether images are mixed at all."""
     learned: ClassVar[bool] = False
+    """Whether a network learns the masks."""
 
     def __post_init__(self) -> None:
         check_alpha(self.alpha, "mixup.alpha")
         check_share(self, "mixup", "prob")
 
     def build(self, method: Model, context: Context) -> Model:
-        """The method with its images mixed by this policy."""
+        """Wraps the method so that its images are mixed by this policy."""
         return context.mixing(method, self, stats=context.stats)
 
     @property
     def consistency(self) -> float:
-        """Weight of the agreement between predictions on two draws of the policy (AugMix); 0: labels
-        alone."""
+        """Weight of the consistency loss between two mixed views of an image (AugMix); 0: none."""
         return 0.0
 
     def draw_lam(self, count: int, generator: RandomSource = None) -> Lam:
@@ -74,25 +76,25 @@ class Policy:
     def draw(
         self, batch: int, generator: RandomSource = None, device: torch.device | str | None = None
     ) -> Pairing:
-        """Draws who is mixed with whom and how much; a pair that stays as it is gets lam = 1."""
+        """Draws a partner and lam for every image; lam = 1 means that the image is not mixed."""
         lam = self.draw_lam(batch if self.per_sample else 1, generator)
         index = draw_derangement(batch, generator)
         return Pairing(self.skip(lam, generator).to(device), index.to(device))
 
     def skip(self, lam: Lam, generator: RandomSource = None) -> Lam:
-        """lam, or 1 with probability 1 - prob."""
+        """Replaces lam by 1 (no mixing) with probability 1 - prob."""
         if self.prob >= 1:
             return lam
-        kept = torch.rand(len(lam), generator=generator) >= self.prob
-        return torch.where(kept, torch.ones_like(lam), lam)
+        skipped = torch.rand(len(lam), generator=generator) >= self.prob
+        return torch.where(skipped, torch.ones_like(lam), lam)
 
     def __call__(
         self, x: Images, pairing: Pairing, hints: Hints | None = None, generator: RandomSource = None
     ) -> Mixed:
         """Mixes each image with its partner."""
         check_pairing(pairing, len(x))
-        policy, pairing = self.decide(pairing, generator)
-        return policy.mix(x, pairing, policy.checked(hints), generator)
+        policy, pairing = self.choose_policy(pairing, generator)
+        return policy.mix(x, pairing, policy.check_hints(hints), generator)
 
     def run(
         self,
@@ -102,51 +104,51 @@ class Policy:
         hints: Hints | None = None,
         generator: RandomSource = None,
     ) -> tuple[Tensor, Mixed]:
-        """The network's outputs on the mixed batch, and the batch."""
+        """Runs the network on the mixed batch; returns its outputs and the mixed batch."""
         check_pairing(pairing, len(x))
-        policy, pairing = self.decide(pairing, generator)
-        return policy.mix_inside(network, x, pairing, policy.checked(hints), generator)
+        policy, pairing = self.choose_policy(pairing, generator)
+        return policy.mix_inside(network, x, pairing, policy.check_hints(hints), generator)
 
     def picture(
         self, x: Images, pairing: Pairing, hints: Hints | None = None, generator: RandomSource = None
     ) -> Mixed:
-        """What the policy does, to look at; policies that mix inside a network mix the images instead."""
+        """Mixes images for display; policies that mix inside a network mix the images instead."""
         check_pairing(pairing, len(x))
-        policy, pairing = self.decide(pairing, generator)
-        return policy.mix_to_show(x, pairing, policy.checked(hints), generator)
+        policy, pairing = self.choose_policy(pairing, generator)
+        return policy.mix_to_show(x, pairing, policy.check_hints(hints), generator)
 
-    # What a policy of one's own defines: a mask, or one of the steps behind it.
+    # A new policy overrides `mask`, or one of the methods below that use it.
 
     def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mask:
-        """Where the first image shows: one mask for the batch, or one per image."""
+        """The mask, 1 where the first image is shown: one for the batch, or one per image."""
         raise TypeError(f"{type(self).__name__} must define mask(x, pairing, hints, generator).")
 
     def mix(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mixed:
-        """The pairs under the mask; the label weight becomes the mask's true mean."""
+        """Blends every pair by its mask; the label weight becomes the mean of the mask."""
         mask = self.mask(x, pairing, hints, generator)
         return Mixed(blend_pairs(x, pairing.index, mask), mask, Pairing(mean_of(mask), pairing.index))
 
     def mix_inside(
         self, network: nn.Module, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource
     ) -> tuple[Tensor, Mixed]:
-        """For policies that mix hidden layers, or weigh labels by what the network attends to."""
+        """Mixes and runs the network; overridden by policies that need the network while they mix."""
         mixed = self.mix(x, pairing, hints, generator)
         return network(mixed.x), mixed
 
     def mix_to_show(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mixed:
-        """For policies that cannot mix images alone."""
+        """Mixes images for display; overridden by policies that cannot mix images alone."""
         return self.mix(x, pairing, hints, generator)
 
-    def decide(self, pairing: Pairing, generator: RandomSource) -> tuple["Policy", Pairing]:
-        """The policy that mixes this batch: itself, unless it chooses among others."""
+    def choose_policy(self, pairing: Pairing, generator: RandomSource) -> tuple["Policy", Pairing]:
+        """The policy that mixes this batch, and its pairing; a `Switch` returns one of its members."""
         return self, pairing
 
     def needed(self, pairing: Pairing) -> tuple[str, ...]:
-        """What this batch needs; less than `needs` where a pairing names one policy of several."""
+        """The hints that this batch needs: fewer than `needs` if the pairing names one policy of several."""
         return self.needs
 
-    def checked(self, hints: Hints | None) -> Hints:
-        """The hints, or an error that names what is missing."""
+    def check_hints(self, hints: Hints | None) -> Hints:
+        """Returns the hints; raises an error that names the first missing one."""
         hints = hints or Hints()
         for name in self.needs:
             if getattr(hints, name) is None:
@@ -158,5 +160,9 @@ class Policy:
 
 
 def mean_of(mask: Mask) -> Lam:
-    """The mean of each mask in float32: the label weight that its first image deserves."""
+    """The mean of each mask in float32: the label weight of the first image."""
     return mask.flatten(1).float().mean(dim=1)
+
+
+def __getattr__(name: str) -> object:
+    return find_moved("mixups.base", name)

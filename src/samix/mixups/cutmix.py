@@ -1,7 +1,7 @@
 """CutMix (arXiv 1905.04899): a random box of the partner, pasted at the same place.
 
-Box sides are floor(H sqrt(1 - lam)) and floor(W sqrt(1 - lam)) around a uniform integer centre, cut off
-at the border as in the original code, so the label weight is the uncovered area, not the drawn lam.
+The sides of the box are floor(H sqrt(1 - lam)) and floor(W sqrt(1 - lam)), its centre is a uniform pixel. As
+in the original code it is cut off at the border, so the label weight is the uncovered area, not lam.
 """
 
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ from samix.mixups.base import Hints, Policy, mean_of
 
 
 def outside_interval(length: int, centre: Tensor, side: Tensor) -> Tensor:
-    """[N, length] booleans: True where a pixel lies outside [centre - side // 2, centre + side // 2)."""
+    """[N, length]: True where a pixel lies outside [centre - side // 2, centre + side // 2)."""
     pixels = torch.arange(length)[None]
     half = (side // 2)[:, None]
     return (pixels < centre[:, None] - half) | (pixels >= centre[:, None] + half)
 
 
 class Box(NamedTuple):
-    """One box per lam: its middle and its sides, [N] each, before it is cut off at the border."""
+    """One box per lam: its centre and its sides, [N] each, before it is cut off at the border."""
 
     row: Tensor
     column: Tensor
@@ -33,13 +33,13 @@ class Box(NamedTuple):
 
 
 def box_around(size: Size, row: Tensor, column: Tensor, lam: Lam) -> Box:
-    """Boxes of area about (1 - lam) H W around the given pixels."""
+    """Boxes of area about (1 - lam) H W, centred on the given pixels."""
     cut = (1 - lam.detach().cpu().double()).sqrt()
     return Box(row, column, (size[0] * cut).long(), (size[1] * cut).long())
 
 
 def draw_box(size: Size, lam: Lam, generator: RandomSource = None) -> Box:
-    """Boxes around uniform pixels."""
+    """Draws boxes whose centres are uniform pixels."""
     row = torch.randint(size[0], (len(lam),), generator=generator)
     column = torch.randint(size[1], (len(lam),), generator=generator)
     return box_around(size, row, column, lam)
@@ -52,8 +52,8 @@ def box_mask(size: Size, box: Box) -> Mask:
     return (keep_rows[:, None, :, None] | keep_columns[:, None, None, :]).float()
 
 
-def slice_of(centre: Tensor, side: Tensor, length: int) -> slice:
-    """The pixels [centre - side // 2, centre + side // 2) of one box that lie inside."""
+def clipped_slice(centre: Tensor, side: Tensor, length: int) -> slice:
+    """The pixels [centre - side // 2, centre + side // 2) of one box, cut off at the border."""
     middle, half = int(centre), int(side) // 2
     return slice(max(middle - half, 0), min(middle + half, length))
 
@@ -72,12 +72,13 @@ class CutMix(Policy):
         return cutmix_mask(x.shape[-2:], pairing.lam, generator).to(x)
 
     def mix(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mixed:
-        """As any mask; where the batch shares one box, only the box is copied."""
+        """Blends by the mask; if the whole batch shares one box, only the box is copied (faster)."""
         if len(pairing.lam) > 1:
             return super().mix(x, pairing, hints, generator)
         height, width = x.shape[-2:]
         box = draw_box((height, width), pairing.lam, generator)
-        rows, columns = slice_of(box.row, box.height, height), slice_of(box.column, box.width, width)
+        rows = clipped_slice(box.row, box.height, height)
+        columns = clipped_slice(box.column, box.width, width)
         mask, mixed = x.new_ones(1, 1, height, width), x.clone()
         mask[..., rows, columns] = 0
         mixed[..., rows, columns] = x[..., rows, columns].index_select(0, pairing.index)

@@ -1,33 +1,33 @@
 """FMix (arXiv 2002.12047): a binary mask cut out of a random low-frequency image.
 
-White noise is weighed by max(f, 1 / max(H, W))^-decay in the frequency domain and brought back to pixels.
-The m largest pixels keep the first image; m is lam H W, rounded up or down by a coin.
+White noise is weighed by max(f, 1 / max(H, W))^-decay in the frequency domain and transformed back to pixels.
+The m largest pixels show the first image; m is lam H W, rounded up or down at random.
 
-Differs from the official code (ecs-vlc/FMix): the label weight is the mask's mean instead of the drawn lam
-(less than 1 / HW apart), and the spectrum is by default the one that the paper describes, the same in every
-direction. The code mixes up two axes, which leaves one wave per picture row; `spectrum="code"` gives that,
-for comparisons with published numbers.
+By default the spectrum is the paper's, the same in every direction. The official code (ecs-vlc/FMix) confuses
+two axes; `spectrum="code"` does the same, to compare with published numbers.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 import torch
 from jaxtyping import Complex, Float
 from torch import Tensor
 
+from samix.core.checks import check_positive, check_words
 from samix.core.pairing import Pairing
 from samix.core.shapes import Images, Lam, Mask, RandomSource, Size
-from samix.core.words import suggest
 from samix.mixups.base import Hints, Policy
 
-Spectrum = Callable[[Size, int, float, RandomSource], Tensor]
+SpectrumName: TypeAlias = Literal["paper", "code"]
+Spectrum: TypeAlias = Callable[[Size, int, float, RandomSource], Tensor]
 
 
 def decay_scale(size: Size, decay: float) -> Float[Tensor, "H K"]:
-    """max(f, 1 / max(H, W))^-decay of every frequency of a real image, divided by its largest value.
+    """max(f, 1 / max(H, W))^-decay for every frequency of a real image, divided by its largest value.
 
-    Only the order of the pixels counts, and a scale of at most 1 cannot overflow.
+    Only the order of the pixels matters, and values of at most 1 cannot overflow.
     """
     rows, columns = torch.fft.fftfreq(size[0]), torch.fft.rfftfreq(size[1])
     frequency = torch.hypot(rows[:, None], columns[None])
@@ -37,10 +37,10 @@ def decay_scale(size: Size, decay: float) -> Float[Tensor, "H K"]:
 def paper_spectrum(
     size: Size, count: int, decay: float, generator: RandomSource = None
 ) -> Complex[Tensor, "N H K"]:
-    """s(r, k) (a + i b) with a, b ~ N(0, 1).
+    """Draws s(r, k) (a + i b) with a, b ~ N(0, 1).
 
-    Columns 0 and W / 2 are their own mirror images: the inverse transform averages their two halves, which
-    would leave waves that run straight down half the power of those that run across.
+    Columns 0 and W / 2 are their own mirror images, and the inverse transform averages their two halves. The
+    factor sqrt(2) gives these vertical waves as much power as the horizontal ones.
     """
     scale = decay_scale(size, decay)
     scale[:, 0] *= 2**0.5
@@ -53,17 +53,17 @@ def paper_spectrum(
 def code_spectrum(
     size: Size, count: int, decay: float, generator: RandomSource = None
 ) -> Complex[Tensor, "N K 2"]:
-    """s(0, k) a + i s(1, k) b in row k, only for the horizontal frequencies 0 and 1: what the code does."""
+    """Draws s(0, k) a + i s(1, k) b in row k, for horizontal frequencies 0 and 1 only (official code)."""
     scale = decay_scale(size, decay)[:2].T  # [K, 2]: the weights of the real and of the imaginary part
     noise = torch.randn(count, len(scale), 2, 2, generator=generator)
     return torch.view_as_complex(noise * scale[:, None])
 
 
-SPECTRA: dict[str, Spectrum] = {"paper": paper_spectrum, "code": code_spectrum}
+SPECTRA: dict[SpectrumName, Spectrum] = {"paper": paper_spectrum, "code": code_spectrum}
 
 
 def keep_largest(grey: Float[Tensor, "N H W"], count: Tensor) -> Mask:
-    """1 at the `count` largest pixels of each image, 0 elsewhere; ties never add pixels."""
+    """1 at the `count` largest pixels of each image, 0 elsewhere; exactly `count`, even with ties."""
     order = grey.flatten(1).argsort(dim=1, descending=True)
     kept = (torch.arange(order.shape[1], device=grey.device)[None] < count[:, None]).to(grey.dtype)
     return torch.zeros_like(kept).scatter(1, order, kept).view(-1, 1, *grey.shape[1:])
@@ -73,13 +73,13 @@ def fmix_mask(
     size: Size,
     lam: Lam,
     decay: float = 3.0,
-    spectrum: str = "paper",
+    spectrum: SpectrumName = "paper",
     generator: RandomSource = None,
 ) -> Mask:
-    """The lam H W largest pixels of one low-frequency image per lam."""
+    """1 at the lam H W largest pixels of a random low-frequency image: one per lam."""
     waves = SPECTRA[spectrum](size, len(lam), decay, generator)
     coin = torch.rand(len(lam), generator=generator) < 0.5
-    grey = torch.fft.irfft2(waves.to(lam.device), s=size)  # frequencies that a spectrum leaves out are 0
+    grey = torch.fft.irfft2(waves.to(lam.device), s=size)  # missing frequencies count as 0
     pixels = lam.detach() * (size[0] * size[1])
     return keep_largest(grey, torch.where(coin.to(lam.device), pixels.ceil(), pixels.floor()))
 
@@ -89,18 +89,16 @@ class FMix(Policy):
     """Irregular connected regions of the partner replace those of the first image."""
 
     decay: float = 3.0
-    """Power of the frequency's decay; larger means smoother and larger regions."""
-    spectrum: str = "paper"
-    """The spectrum that the "paper" describes, or that of the official "code" for the paper's tables."""
+    """Power of the decay over frequencies; a larger one gives smoother and larger regions."""
+    spectrum: SpectrumName = "paper"
+    """The spectrum of the "paper", or that of the official "code" (used for the paper's tables)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.decay <= 0:
-            raise ValueError(f"mixup.decay must be positive, got {self.decay}.")
-        if self.spectrum not in SPECTRA:
-            raise ValueError(f"unknown mixup.spectrum {suggest(self.spectrum, SPECTRA)}")
+        check_positive(self, "mixup", "decay")
+        check_words(self, "mixup")
 
     def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mask:
-        """One grey image per lam, on the device and in the dtype of the images."""
+        """One mask per lam, on the device and in the dtype of the images."""
         size = x.shape[-2:]
         return fmix_mask(size, pairing.lam, self.decay, self.spectrum, generator).to(x)

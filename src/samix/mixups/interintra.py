@@ -1,11 +1,11 @@
-"""Inter-Intra (the paper's Inter-Intra*): CutMix between images of different labels, mixup among alike ones.
+"""Inter-Intra (the paper's Inter-Intra*): CutMix for pairs with different labels, mixup for equal labels.
 
-For self-supervised training with pseudo labels (`ClusterMixing`), so it does not stand in `MIXUPS`: it takes
-one integer label per image, where the policies of that table take soft labels too.
+It is made for self-supervised training with pseudo labels (`ClusterMixing`) and is not in `MIXUPS`: it needs
+one integer label per image, while the policies of that table also take soft labels.
 
-The distribution of lam depends on a pair's labels, which nobody knows when the pairing is drawn. So the
-pairing's lam is that of pairs with different labels, and the other one is drawn when the images are mixed,
-from the generator given there. Where the pairing says lam = 1, pairs of either kind stay as they are.
+The distribution of lam depends on the labels of a pair, which are not known when the pairing is drawn. So the
+pairing's lam is for pairs with different labels; the lam for equal labels is drawn when the images are mixed.
+If the pairing says lam = 1, pairs of both kinds stay as they are.
 """
 
 from dataclasses import dataclass
@@ -13,6 +13,7 @@ from typing import ClassVar
 
 import torch
 
+from samix.core.checks import check_fields
 from samix.core.pairing import Pairing, check_alpha, draw_lam
 from samix.core.shapes import Images, Lam, Mask, RandomSource
 from samix.mixups.base import Hints, Policy
@@ -22,32 +23,30 @@ from samix.mixups.mixup import constant_mask
 
 @dataclass(frozen=True, kw_only=True)
 class InterIntra(Policy):
-    """A box of the partner if its label is another one, else a blend."""
+    """CutMix if the labels of a pair differ, mixup if they are equal."""
 
     alpha: float = 1.0
-    """Without effect: alpha_inter and alpha_intra take its place."""
+    """Not used: alpha_inter and alpha_intra take its place."""
     alpha_inter: float = 2.0
-    """lam ~ Beta(alpha_inter, alpha_inter) between labels: CutMix."""
+    """lam ~ Beta(alpha_inter, alpha_inter) for different labels (CutMix)."""
     alpha_intra: float = 0.2
-    """lam ~ Beta(alpha_intra, alpha_intra) within a label: mixup."""
+    """lam ~ Beta(alpha_intra, alpha_intra) for equal labels (mixup)."""
 
     needs: ClassVar[tuple[str, ...]] = ("labels",)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.alpha != 1:
-            raise ValueError(
-                f"mixup.alpha has no effect here, got {self.alpha}: set alpha_inter and alpha_intra."
-            )
+        rule = "must stay 1 (set alpha_inter and alpha_intra instead)"
+        check_fields(self, "mixup", ["alpha"], lambda value: value == 1, rule)
         for name in ("alpha_inter", "alpha_intra"):
             check_alpha(getattr(self, name), f"mixup.{name}")
 
     def draw_lam(self, count: int, generator: RandomSource = None) -> Lam:
-        """lam between labels."""
+        """Draws lam for pairs with different labels."""
         return draw_lam(count, self.alpha_inter, generator)
 
     def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mask:
-        """A box or a constant for each pair: as many boxes and constants as the pairing has lam."""
+        """A box or a constant mask for each pair; one box and one constant are drawn per lam."""
         size, labels = x.shape[-2:], hints.labels
         assert labels is not None  # declared in `needs`
         if labels.ndim != 1:

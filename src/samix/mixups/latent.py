@@ -1,10 +1,11 @@
 """Mixing inside a network: what ManifoldMix, PatchUp and AlignMix share.
 
-A layer is drawn per batch and its output is replaced by a mixture of the batch, in the one forward pass that
-gives the outputs; the layers behind it see mixed maps. The drawn layer "input" mixes the images themselves,
-as `mask` says. Hooks reach the layer, so any network serves and its own forward stays as it is. What hooks
-cannot see stays out of reach: layers that are never called as modules, networks that were compiled before,
-and activation checkpointing around the layer, which runs it once more after the hook has gone.
+For each batch one layer is drawn. In the forward pass its output is replaced by a mixture of the batch, and
+the layers behind it see mixed maps. If the drawn layer is "input", the images themselves are mixed by `mask`.
+
+A hook changes the layer's output, so any network will do, and its forward method stays as it is. Hooks do not
+work for layers that are never called as modules, for compiled networks, and for layers under activation
+checkpointing (which runs them again after the hook is gone).
 """
 
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from samix.core.checks import check_fields
 from samix.core.mixed import Mixed
 from samix.core.pairing import Pairing
 from samix.core.shapes import Images, Lam, Mask, RandomSource
@@ -24,14 +26,15 @@ from samix.nn.encoder import changing_output, find_layer
 LayerOutput: TypeAlias = Float[Tensor, "B ..."]
 
 INPUT = "input"
+"""Stands for the images in a list of layers."""
 
 
 class MixedMaps(NamedTuple):
-    """A layer's mixed output."""
+    """The mixed output of a layer."""
 
     maps: LayerOutput
     lam: Lam
-    """The weight that the first image's label deserves, in float32."""
+    """Weight of the first image's label, in float32."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,40 +48,39 @@ class LatentMixup(Policy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if isinstance(self.layers, str):
-            raise ValueError(f"mixup.layers must be a tuple of names, got '{self.layers}': add a comma.")
-        if not self.layers:
-            raise ValueError("mixup.layers must name at least one layer, got ().")
+        rule = "must be a tuple of names (add a comma)"
+        check_fields(self, "mixup", ["layers"], lambda value: not isinstance(value, str), rule)
+        check_fields(self, "mixup", ["layers"], bool, "must name at least one layer")
 
     def draw_layer(self, generator: RandomSource = None) -> str:
-        """One of `layers`, all equally likely."""
+        """Draws one of `layers`, all equally likely."""
         return self.layers[int(torch.randint(len(self.layers), (1,), generator=generator))]
 
     def mix_maps(self, maps: LayerOutput, pairing: Pairing, generator: RandomSource = None) -> MixedMaps:
-        """A layer's output mixed with that of the partners, and the label weight of the first."""
+        """Mixes a layer's output with that of the partners; also returns the label weight."""
         raise TypeError(f"{type(self).__name__} must define mix_maps(maps, pairing, generator).")
 
     def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mask:
-        """How the images are mixed where the layer "input" is drawn: Mixup."""
+        """The mask that is used if the layer "input" is drawn: that of Mixup."""
         return constant_mask(x.shape[-2:], pairing.lam.to(x))
 
     def mix(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mixed:
-        """Always an error: the layers' outputs cannot be mixed without a network."""
+        """Always raises an error: without a network there is no layer to mix."""
         raise ValueError(
             f"{type(self).__name__} mixes inside a network, so it cannot mix images alone. Call "
             "policy.run(network, x, pairing), or samix.Mix(...).forward(model, x, y)."
         )
 
     def mix_to_show(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mixed:
-        """The images mixed as if they were the output of the layer."""
+        """Mixes the images as if they were the output of a layer."""
         maps, lam = self.mix_maps(x, pairing, generator)
         return Mixed(maps, constant_mask(x.shape[-2:], lam.to(x)), Pairing(lam, pairing.index))
 
     def mix_inside(
         self, network: nn.Module, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource
     ) -> tuple[Tensor, Mixed]:
-        """The outputs of one pass in which a drawn layer was mixed; only "input" changes the images."""
-        # All of them, so that a wrong name shows in the first batch and not when it is drawn.
+        """Draws a layer and runs the network with its output mixed; only "input" changes the images."""
+        # Checks all names, so that a wrong one is found in the first batch and not when it is drawn.
         for name in self.layers:
             if name != INPUT:
                 find_layer(network, name)
@@ -86,11 +88,11 @@ class LatentMixup(Policy):
         if layer == INPUT:
             mixed = super().mix(x, pairing, hints, generator)
             return network(mixed.x), mixed
-        outputs, lam = self.pass_mixed(network, layer, x, pairing, generator)
+        outputs, lam = self.run_mixed(network, layer, x, pairing, generator)
         mask = constant_mask(x.shape[-2:], lam.to(x))
         return outputs, Mixed(x, mask, Pairing(lam, pairing.index))
 
-    def pass_mixed(
+    def run_mixed(
         self,
         network: nn.Module,
         layer: str,
@@ -98,7 +100,7 @@ class LatentMixup(Policy):
         pairing: Pairing,
         generator: RandomSource,
     ) -> tuple[Tensor, Lam]:
-        """One forward pass with the output of `layer` mixed, and the label weight."""
+        """Runs the network with the output of `layer` mixed; also returns the label weight."""
         weights: list[Tensor] = []
 
         def change(output: object) -> Tensor:
@@ -107,7 +109,7 @@ class LatentMixup(Policy):
                     f"layer '{layer}' is run more than once in a forward pass, so it is not clear which "
                     "output to mix; name a layer that is run once in mixup.layers."
                 )
-            mixed = self.mix_maps(checked_output(output, layer, len(x)), pairing, generator)
+            mixed = self.mix_maps(check_output(output, layer, len(x)), pairing, generator)
             weights.append(mixed.lam)
             return mixed.maps
 
@@ -120,8 +122,8 @@ class LatentMixup(Policy):
             )
         return outputs, weights[0]
 
-    def checked_map(self, maps: Tensor) -> Tensor:
-        """The output of a layer, refused if it is not a map."""
+    def check_map(self, maps: Tensor) -> Tensor:
+        """Returns the output of a layer; raises an error if it is not a map [B, C, h, w]."""
         if maps.ndim != 4:
             raise ValueError(
                 f"{type(self).__name__} needs a layer with a map [B, C, h, w], but a layer of "
@@ -131,8 +133,8 @@ class LatentMixup(Policy):
         return maps
 
 
-def checked_output(output: object, layer: str, batch: int) -> Tensor:
-    """What a layer gave, or an error if it cannot be mixed between images."""
+def check_output(output: object, layer: str, batch: int) -> Tensor:
+    """Returns the output of a layer; raises an error if it is not a tensor with one row per image."""
     if not isinstance(output, Tensor):
         raise ValueError(
             f"layer '{layer}' gives a {type(output).__name__}, not a tensor, and cannot be mixed; "

@@ -1,11 +1,10 @@
 """Manifold Mixup (arXiv 1806.05236): Mixup of the output of a random layer.
 
-A layer is drawn per batch from the images, the end of stage 1 and the end of stage 2; its output becomes
+For each batch one layer is drawn: the images, the end of stage 1 or the end of stage 2. Its output becomes
 h = lam h_i + (1 - lam) h_j, and the rest of the network runs on that. Label weight: lam. Checked against
 vikasverma1077/manifold_mixup, whose alpha is 2 on CIFAR and .2 on Tiny ImageNet.
 
-Differs from the original: soft cross-entropy instead of binary cross-entropy of the softmax; no image is its
-own partner. Any tensor whose first dimension is the batch can be mixed, the tokens of a ViT too:
+Any tensor whose first dimension is the batch can be mixed, also the tokens of a ViT:
 `ManifoldMix(layers=("input", "blocks.2", "blocks.5"))`.
 """
 
@@ -32,5 +31,5 @@ class ManifoldMix(LatentMixup):
     """Names of submodules, one drawn per batch; the word "input" stands for the images."""
 
     def mix_maps(self, maps: LayerOutput, pairing: Pairing, generator: RandomSource = None) -> MixedMaps:
-        """The interpolated output; no randomness of its own."""
+        """Interpolates the output; draws nothing."""
         return MixedMaps(interpolate(maps, maps[pairing.index], pairing.lam), pairing.lam)

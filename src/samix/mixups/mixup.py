@@ -8,14 +8,14 @@ from samix.mixups.base import Hints, Policy
 
 
 def constant_mask(size: Size, lam: Lam) -> Mask:
-    """lam at every pixel, [len(lam), 1, H, W] without copying."""
+    """lam at every pixel, [len(lam), 1, H, W]; a view, nothing is copied."""
     return lam.view(-1, 1, 1, 1).expand(-1, 1, *size)
 
 
 @dataclass(frozen=True, kw_only=True)
 class MixUp(Policy):
-    """Linear interpolation of whole images."""
+    """Interpolates whole images linearly."""
 
     def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mask:
-        """The constant mask lam; no randomness of its own."""
+        """The constant mask lam; draws nothing."""
         return constant_mask(x.shape[-2:], pairing.lam.to(x))

@@ -1,13 +1,11 @@
 """ResizeMix (arXiv 2012.11101): the whole partner, made smaller, is pasted into the first image.
 
 tau ~ U(.1, .8) is the patch's side in units of the image's, so lam = 1 - tau^2. The patch has floor(tau H) x
-floor(tau W) pixels. Every sample has its own centre, uniform over the image, and the patch is moved back
-inside, so it is never cut off. Label weight: 1 - patch pixels / HW. Source: JayQine/ResizeMix.
+floor(tau W) pixels. Every sample has its own centre, uniform over the image; a patch that would cross the
+border is moved inside, never cut off. Label weight: 1 - patch pixels / HW. Source: JayQine/ResizeMix.
 
-Shrinking is by nearest sampling: patch pixel k shows pixel floor(k H / h), the rule of `F.interpolate(mode=
-"nearest")`, here in integers (its float32 form is one pixel off at some sizes). A patch below one pixel is
-empty, where the original stops with an error. `from_alpha` gives OpenMixup's draw of tau, but not its clipped
-box, which squeezes the partner out of proportion.
+The partner is shrunk by nearest sampling: row k of a patch of h rows shows row floor(k H / h). `from_alpha`
+draws tau as OpenMixup does.
 """
 
 from dataclasses import dataclass
@@ -31,7 +29,7 @@ class Interval(NamedTuple):
     length: Int[Tensor, "B"]
 
     def offset(self, size: int) -> Int[Tensor, "B _"]:
-        """Where each pixel of the axis lies, counted from the start of the interval."""
+        """The position of each pixel of the axis, counted from the start of the interval."""
         return torch.arange(size, device=self.start.device)[None] - self.start[:, None]
 
     def inside(self, size: int) -> Bool[Tensor, "B _"]:
@@ -39,27 +37,27 @@ class Interval(NamedTuple):
         return (self.offset(size) >= 0) & (self.offset(size) < self.length[:, None])
 
     def nearest(self, size: int) -> Int[Tensor, "B _"]:
-        """The pixel of the whole axis that each pixel of the interval shows; outside it, any pixel."""
+        """Which pixel of the whole axis each pixel of the interval shows; any pixel outside of it."""
         length = self.length.clamp(min=1)[:, None]  # an empty interval shows nothing
         return (self.offset(size) * size // length).clamp(0, size - 1)
 
 
 def draw_interval(size: int, length: Tensor, generator: RandomSource = None) -> Interval:
-    """Around a uniform pixel, moved back inside the image."""
+    """Draws intervals around uniform pixels and moves them inside the image."""
     centre = torch.randint(size, (len(length),), generator=generator).to(length.device)
     start = torch.minimum((centre - length // 2).clamp(min=0), size - length)
     return Interval(start, length)
 
 
 def draw_box(size: Size, lam: Lam, generator: RandomSource = None) -> tuple[Interval, Interval]:
-    """Rows and columns of one box per lam, with sides floor(H sqrt(1 - lam)) and floor(W sqrt(1 - lam))."""
+    """Draws one box per lam (its rows, its columns): floor(H sqrt(1 - lam)) by floor(W sqrt(1 - lam))."""
     tau = (1 - lam.detach()).sqrt()
     rows = draw_interval(size[0], (tau * size[0]).long(), generator)
     return rows, draw_interval(size[1], (tau * size[1]).long(), generator)
 
 
 def shrink_into(planes: Tensor, index: Index, rows: Interval, columns: Interval) -> Shaped[Tensor, "B K H W"]:
-    """The partner of each image [B, K, H, W], shrunk to fill its box; outside the box, any of its pixels."""
+    """The partner of each image [B, K, H, W], shrunk to its box; outside the box the values mean nothing."""
     height, width = planes.shape[-2:]
     source = rows.nearest(height)[:, :, None] * width + columns.nearest(width)[:, None]  # [B, H, W]
     source = source.flatten(1)[:, None].expand(-1, planes.shape[1], -1)
@@ -76,7 +74,7 @@ class ResizeMix(Policy):
     scale_max: float = 0.8
     """Largest side of the patch, in units of the image's."""
     from_alpha: bool = False
-    """Draw tau ~ Beta(alpha, alpha), uniformly again where it leaves the range; else alpha is not used."""
+    """Draw tau ~ Beta(alpha, alpha), or uniformly if that leaves the range; False: alpha is not used."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -87,7 +85,7 @@ class ResizeMix(Policy):
             )
 
     def draw_lam(self, count: int, generator: RandomSource = None) -> Lam:
-        """Draws the side tau of the patch; lam = 1 - tau^2 is the share of the image that it leaves."""
+        """Draws the side tau of the patch; lam = 1 - tau^2 is the share of the image that stays visible."""
         tau = torch.empty(count).uniform_(self.scale_min, self.scale_max, generator=generator)
         if self.from_alpha:
             drawn = draw_lam(count, self.alpha, generator)
@@ -95,7 +93,7 @@ class ResizeMix(Policy):
         return 1 - tau**2
 
     def mix(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mixed:
-        """Pastes the shrunk partners; dense targets shrink and move with them."""
+        """Pastes the shrunk partners; targets per pixel are shrunk and moved with them."""
         rows, columns = draw_box(x.shape[-2:], pairing.lam.expand(len(x)), generator)
         inside = rows.inside(x.shape[-2])[:, None, :, None] & columns.inside(x.shape[-1])[:, None, None]
         mask = (~inside).to(x)

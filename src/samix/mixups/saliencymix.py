@@ -1,12 +1,10 @@
 """SaliencyMix (arXiv 2006.01791): CutMix whose box is centred on the partner's most salient pixel.
 
-Box sides, clipping and label weight are those of CutMix: floor(H sqrt(1 - lam)) and floor(W sqrt(1 - lam)),
-cut off at the border, and the uncovered area. The centre is the maximum of the partner's fine-grained
-saliency, the first in raster order of several (the brightest and the darkest outlier both reach 255).
+The sides of the box, its clipping and the label weight are those of CutMix. The centre is the maximum of the
+partner's fine-grained saliency (see `saliency`), the first one in reading order.
 
-Differs from the original code in two ways. It takes one centre for the whole batch, from the partner of the
-first image; here every partner has its own, unless `one_box=True`. It also hands normalised floats to a
-routine that reads bytes, so its centres are noise (at 224 px near the top edge); here pixels become 8 bits.
+The original code uses one centre for the whole batch (`one_box=True`), and computes saliency of normalised
+floats as if they were bytes, so its centres are noise. Here every partner has its own, from 8-bit pixels.
 """
 
 from dataclasses import dataclass
@@ -26,7 +24,7 @@ from samix.mixups.saliency import fine_grained_saliency
 def peak_mask(saliency: Shaped[Tensor, "N H W"], lam: Lam) -> Mask:
     """1 outside a box of area about (1 - lam) H W around the first maximum, 0 inside.
 
-    One box per saliency map or per lam, whichever are more.
+    There are as many boxes as saliency maps or lams, whichever number is larger.
     """
     size = saliency.shape[-2:]
     peak = saliency.flatten(1).argmax(dim=1).cpu()  # the first of equals
@@ -38,12 +36,12 @@ class SaliencyMix(Policy):
     """A box of the partner around its most salient pixel replaces the same box of the first image."""
 
     one_box: bool = False
-    """Centre every box of the batch where the partner of the first image is most salient (original code)."""
+    """Centre every box of the batch on the peak of the first image's partner (original code)."""
 
     needs: ClassVar[tuple[str, ...]] = ("pixels",)
 
     def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mask:
-        """One box per pair; no randomness of its own."""
-        assert hints.pixels is not None  # `checked` has seen to it
+        """One box per pair; draws nothing."""
+        assert hints.pixels is not None  # declared in `needs`
         partners = pairing.index[:1] if self.one_box else pairing.index
         return peak_mask(fine_grained_saliency(to_bytes(hints.pixels[partners])), pairing.lam).to(x)

@@ -1,11 +1,13 @@
 """Entropic optimal transport between two sets of r feature vectors, in the log domain.
 
-In units of epsilon, with K = -M / epsilon and both marginals log w = log(1 / r + 1e-8), potentials start at 0
-and f = log w - LSE_v(K + g), then g = log w - LSE_u(K + f), until the sum over u of epsilon |change of f|,
-averaged over the batch, falls below a tolerance. As g is updated last, the columns of the plan
-P = exp(K + f + g) sum to 1 / r up to rounding. The rows come near it only where the iteration converges, and
-features that were not normalised have costs so far above epsilon that 100 rounds are too few: rows of a
-ResNet-18 with random weights sum to between .14 and 5 times 1 / r.
+With costs M, K = -M / epsilon and both marginals log w = log(1 / r + 1e-8), the potentials start at 0 and are
+updated in turns:
+
+    f = log w - LSE_v(K + g),  g = log w - LSE_u(K + f),  plan P = exp(K + f + g)
+
+until the sum over u of epsilon |change of f|, averaged over the batch, falls below a tolerance. g is updated
+last, so the columns of P sum to 1 / r up to rounding. The rows do so only if the iteration converges; for
+features that are not normalised, 100 rounds are often too few.
 """
 
 import math
@@ -29,9 +31,9 @@ def squared_distances(first: Vectors, second: Vectors) -> PositionPairs:
 def transport_plan(
     cost: PositionPairs, epsilon: float = 0.1, iterations: int = 100, tolerance: float = 0.1
 ) -> PositionPairs:
-    """The plan P of each pair of sets, in float32 and without a graph.
+    """The plan P of each pair of sets, in float32 and without gradient.
 
-    On a GPU, the look whether it has converged costs one synchronisation per round.
+    On a GPU, the test for convergence costs one synchronisation per round.
     """
     kernel = -cost.float() / epsilon
     log_weight = math.log(1 / cost.shape[-1] + 1e-8)

@@ -3,11 +3,8 @@
 G(u) = exp(-|u - c|^2 / 2 sigma^2) with its peak 1 at a uniformly drawn pixel c, sigma ~ U(.25, .5) of the
 height, x_mix = (1 - G) x_i + G x_j, label weight 1 - mean(G).
 
-The paper lets G show the first image, which is the same after the pair is exchanged. OpenMixup lets it show
-the partner, as here, but then weighs the first image's label by mean(G), which is the partner's.
-
-There is no Beta draw. Since lam = 1 must mean an untouched image, the nominal lam encodes the width:
-sigma = (1 - lam) / 2 of the height. The share that the first image really gets is the mask's mean.
+lam is not drawn from Beta: it encodes the width, sigma = (1 - lam) / 2 of the height, so that lam = 1 leaves
+the image untouched. The label weight is the mean of the mask.
 """
 
 from dataclasses import dataclass
@@ -20,8 +17,8 @@ from samix.core.shapes import Images, Lam, Mask, RandomSource, Size
 from samix.mixups.base import Hints, Policy
 
 
-def bump(length: int, centre: Tensor, sigma: Tensor) -> Tensor:
-    """[N, length]: the Gaussian of peak 1 along one axis; 0 everywhere where sigma is 0."""
+def gaussian(length: int, centre: Tensor, sigma: Tensor) -> Tensor:
+    """[N, length]: a Gaussian with peak 1 along one axis; all 0 if sigma is 0."""
     distance = torch.arange(length, device=sigma.device)[None] - centre[:, None]
     sigma = sigma[:, None]
     curve = torch.exp(-0.5 * (distance / torch.where(sigma > 0, sigma, 1)) ** 2)
@@ -34,8 +31,8 @@ def smoothmix_mask(size: Size, lam: Lam, generator: RandomSource = None) -> Mask
     rows = torch.randint(height, (len(lam),), generator=generator).to(lam.device)
     columns = torch.randint(width, (len(lam),), generator=generator).to(lam.device)
     sigma = (1 - lam.detach()) * height / 2
-    # A round Gaussian is the product of its two axes.
-    return 1 - bump(height, rows, sigma)[:, None, :, None] * bump(width, columns, sigma)[:, None, None]
+    down, across = gaussian(height, rows, sigma), gaussian(width, columns, sigma)
+    return 1 - down[:, None, :, None] * across[:, None, None]  # a round Gaussian is a product of two axes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +53,7 @@ class SmoothMix(Policy):
             )
 
     def draw_lam(self, count: int, generator: RandomSource = None) -> Lam:
-        """Draws the width: lam = 1 - 2 sigma only encodes it, the label weight is the mask's mean."""
+        """Draws widths sigma; lam = 1 - 2 sigma encodes them and is not the label weight."""
         return 1 - 2 * torch.empty(count).uniform_(self.sigma_min, self.sigma_max, generator=generator)
 
     def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mask:

@@ -1,12 +1,11 @@
-"""Several policies, of which one is drawn for each batch or pair; timm's and DeiT's Mixup+CutMix is one such.
+"""Several policies (members), one of which is drawn for each batch or pair; for example Mixup+CutMix of timm.
 
-The member is drawn first and then draws lam its own way, so that each keeps its alpha. `draw` returns a
-`Choice`, a pairing that remembers its member. For a bare pairing (a sweep over given lam) the member is drawn
-when the images are mixed, and takes the lam it is given.
+The member is drawn first and then draws lam in its own way, so each member keeps its alpha. `draw` returns a
+`Choice`, a pairing that remembers its member. For a plain `Pairing` (for example in a sweep over lam) the
+member is drawn when the images are mixed, and uses the given lam.
 
 Mixup+CutMix is checked against huggingface/pytorch-image-models: CutMix (alpha 1) with probability .5, else
-mixup (alpha .8), with the label weight corrected to the box's true area. `per_sample` is timm's mode `elem`;
-its mode `pair` is left out. Partners are those of the pairing; timm reverses the batch, which must be even.
+mixup (alpha .8). `per_sample` is timm's mode `elem`; its mode `pair` is in `samix.Mix`.
 """
 
 from collections.abc import Iterable
@@ -16,6 +15,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from samix.core.checks import check_fields, check_share
 from samix.core.pairing import Pairing, check_alpha, draw_derangement
 from samix.core.shapes import Images, Index, Lam, Mask, RandomSource
 from samix.mixups.base import Hints, Policy
@@ -29,17 +29,17 @@ class Choice(Pairing):
     """A pairing that remembers which member drew its lam."""
 
     member: Member | None = None
-    """On the CPU; [1]: one member for the batch, or [B]: one per pair. None: yet to be drawn."""
+    """Positions of the members, on the CPU: [1] for the batch or [B] per pair. None: not drawn yet."""
 
     @classmethod
     def of(cls, lam: Lam, index: Index, member: Member) -> "Choice":
-        """The pairing together with its members."""
+        """A choice of these members."""
         choice = cls(lam, index)
         choice.member = member
         return choice
 
     def _replace(self, **changes: Tensor) -> "Choice":
-        """The choice with another lam or index and the same members."""
+        """The choice with a new lam or index and the same members."""
         changed = super()._replace(**changes)  # type: ignore[arg-type]
         changed.member = self.member
         return changed
@@ -47,15 +47,15 @@ class Choice(Pairing):
 
 @dataclass(frozen=True, kw_only=True)
 class Switching(Policy):
-    """Base of policies that let one of their members mix; a subclass says which and how often."""
+    """Base of policies that draw one of their members; a subclass defines `members` and `odds`."""
 
     alpha: float = 1.0
-    """Without effect: every member has its own."""
+    """Not used: every member has its own."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.alpha != 1:
-            raise ValueError(f"mixup.alpha has no effect here, got {self.alpha}: set that of the members.")
+        rule = "must stay 1 (set alpha of the members instead)"
+        check_fields(self, "mixup", ["alpha"], lambda value: value == 1, rule)
 
     @property
     def members(self) -> tuple[Policy, ...]:
@@ -68,11 +68,11 @@ class Switching(Policy):
         raise TypeError(f"{type(self).__name__} must define odds.")
 
     def choose(self, count: int, generator: RandomSource) -> Member:
-        """So many draws of a member's position."""
+        """Draws the positions of `count` members."""
         return torch.multinomial(torch.tensor(self.odds), count, replacement=True, generator=generator)
 
-    def chosen(self, pairing: Pairing, generator: RandomSource) -> Member:
-        """The members that drew the pairing; new ones for a pairing that comes from elsewhere."""
+    def members_of(self, pairing: Pairing, generator: RandomSource) -> Member:
+        """Positions of the members that drew the pairing; newly drawn for a plain `Pairing`."""
         if isinstance(pairing, Choice) and pairing.member is not None:
             return pairing.member
         return self.choose(len(pairing.lam) if self.per_sample else 1, generator)
@@ -84,48 +84,48 @@ class Switching(Policy):
         member = self.choose(batch if self.per_sample else 1, generator)
         if self.per_sample:
             lams = [each.skip(each.draw_lam(batch, generator), generator) for each in self.members]
-            lam = pick(lams, member)
+            lam = pick_rows(lams, member)
         else:
             lam = self.members[int(member)].draw(batch, generator).lam
         lam, index = self.skip(lam, generator), draw_derangement(batch, generator)
         return Choice.of(lam.to(device), index.to(device), member)
 
-    def decide(self, pairing: Pairing, generator: RandomSource) -> tuple[Policy, Pairing]:
-        """The batch's member; this policy itself where each pair has its own."""
-        member, bare = self.chosen(pairing, generator), Pairing(*pairing)
+    def choose_policy(self, pairing: Pairing, generator: RandomSource) -> tuple[Policy, Pairing]:
+        """The member that mixes the batch; this policy itself if every pair has its own member."""
+        member, plain = self.members_of(pairing, generator), Pairing(*pairing)
         if len(member) == 1:
-            return self.members[int(member)], bare
-        return self, Choice.of(*bare, member)
+            return self.members[int(member)], plain
+        return self, Choice.of(*plain, member)
 
     def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mask:
-        """Each pair's mask, from its own member."""
-        member, bare = self.chosen(pairing, generator).expand(len(x)), Pairing(*pairing)
+        """The mask of each pair, made by its own member."""
+        member, plain = self.members_of(pairing, generator).expand(len(x)), Pairing(*pairing)
         drawn, position = member.unique(return_inverse=True)
         masks = [
-            self.members[number].mask(x, bare, hints, generator).expand(len(x), -1, -1, -1)
+            self.members[number].mask(x, plain, hints, generator).expand(len(x), -1, -1, -1)
             for number in drawn.tolist()
         ]
-        return pick(masks, position)
+        return pick_rows(masks, position)
 
     @property
     def needs(self) -> tuple[str, ...]:  # type: ignore[override]
-        """All that any member needs."""
+        """The hints that any member needs."""
         return needs_of(self.members)
 
     def needed(self, pairing: Pairing) -> tuple[str, ...]:
-        """What the members that drew the pairing need."""
+        """The hints that the members which drew the pairing need."""
         if isinstance(pairing, Choice) and pairing.member is not None:
             return needs_of([self.members[number] for number in pairing.member.unique().tolist()])
         return self.needs
 
 
 def needs_of(policies: Iterable[Policy]) -> tuple[str, ...]:
-    """What any of the policies needs, each once."""
+    """The hints that any of the policies needs, without repetition."""
     return tuple(dict.fromkeys(name for policy in policies for name in policy.needs))
 
 
-def pick(options: list[Tensor], member: Int[Tensor, "B"]) -> Tensor:
-    """Row i of option member[i], for all i."""
+def pick_rows(options: list[Tensor], member: Int[Tensor, "B"]) -> Tensor:
+    """Row i comes from row i of options[member[i]]."""
     return torch.stack(options)[member, torch.arange(len(member))]
 
 
@@ -134,14 +134,13 @@ class Switch(Switching):
     """Any policies: `Switch(policies=(MixUp(alpha=0.8), TransMix()), probabilities=(0.5, 0.5))`."""
 
     policies: tuple[Policy, ...]
-    """The policies to choose from. With per_sample they must be policies of masks alone."""
+    """The policies to choose from. With per_sample, only policies that define nothing but a mask."""
     probabilities: tuple[float, ...] = ()
-    """How likely each policy is; they sum to 1. Empty: all alike."""
+    """The probability of each policy; they sum to 1. Empty: all equally likely."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not self.policies:
-            raise ValueError("mixup.policies must name at least one policy.")
+        check_fields(self, "mixup", ["policies"], bool, "must name at least one policy")
         if len(self.odds) != len(self.policies):
             raise ValueError(
                 f"mixup.probabilities must have one value per policy ({len(self.policies)}), "
@@ -152,10 +151,10 @@ class Switch(Switching):
                 f"mixup.probabilities must not be negative and must sum to 1, got {self.probabilities}."
             )
         for policy in self.policies:
-            self.check(policy)
+            self.check_member(policy)
 
-    def check(self, policy: Policy) -> None:
-        """Refuses members that cannot be told apart by their masks."""
+    def check_member(self, policy: Policy) -> None:
+        """Refuses another switch, and with per_sample policies that do more than mask."""
         kind = type(policy)
         if isinstance(policy, Switching):
             raise ValueError(
@@ -178,7 +177,7 @@ class Switch(Switching):
 
     @property
     def masks_pairs(self) -> bool:  # type: ignore[override]
-        """Whether every member does."""
+        """Whether every member mixes two images under one mask."""
         return all(policy.masks_pairs for policy in self.policies)
 
 
@@ -187,9 +186,9 @@ class MixupCutMix(Switching):
     """Mixup or CutMix, as in the recipes of DeiT, Swin and RSB."""
 
     mixup_alpha: float = 0.8
-    """lam ~ Beta(mixup_alpha, mixup_alpha) where mixup is drawn."""
+    """lam ~ Beta(mixup_alpha, mixup_alpha) if mixup is drawn."""
     cutmix_alpha: float = 1.0
-    """lam ~ Beta(cutmix_alpha, cutmix_alpha) where CutMix is drawn."""
+    """lam ~ Beta(cutmix_alpha, cutmix_alpha) if CutMix is drawn."""
     switch_prob: float = 0.5
     """Probability of CutMix."""
 
@@ -197,8 +196,7 @@ class MixupCutMix(Switching):
         super().__post_init__()
         for name in ("mixup_alpha", "cutmix_alpha"):
             check_alpha(getattr(self, name), f"mixup.{name}")
-        if not 0 <= self.switch_prob <= 1:
-            raise ValueError(f"mixup.switch_prob must lie in [0, 1], got {self.switch_prob}.")
+        check_share(self, "mixup", "switch_prob")
 
     @property
     def members(self) -> tuple[Policy, ...]:

@@ -2,13 +2,13 @@
 
     lam_i = w * area + (1 - w) * sum(A_i M) / sum(A_i)
 
-M is the box mask (1 keeps the first image) at the nearest pixels of the token grid; A_i is the class token's
-attention to the patches of mixed image i in the last block, mean over heads, before attention dropout. It
-comes from the very forward pass that gives the loss and carries no gradient.
+M is the box mask (1 keeps the first image), shrunk to the token grid by nearest sampling; A_i is the class
+token's attention to the patches of mixed image i in the last block, mean over heads, before attention
+dropout. It comes from the same forward pass that gives the loss and carries no gradient.
 
 Checked against Beckschen/TransMix. The paper's text weighs by attention alone (w = 0); the code, and so our
-default, takes w = 1/2. Partners are those of the pairing; the code reverses the batch. There every batch is
-mixed either so or by mixup: `Switch(policies=(MixUp(alpha=0.8), TransMix()))`.
+default, uses w = 1/2. The code mixes some batches by mixup instead:
+`Switch(policies=(MixUp(alpha=0.8), TransMix()))`.
 """
 
 from dataclasses import dataclass
@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from samix.core.checks import check_share
 from samix.core.mixed import Mixed, blend_pairs
 from samix.core.pairing import Pairing
 from samix.core.shapes import AttentionMap, Images, Mask, PerSample, RandomSource
@@ -25,7 +26,7 @@ from samix.nn.attention import watching_attention
 
 
 def covered_attention(mask: Mask, attention: AttentionMap) -> PerSample:
-    """sum(A (1 - M)) / sum(A): the part of each image's attention that falls on the partner's box."""
+    """sum(A (1 - M)) / sum(A): the share of each image's attention that falls on the partner's box."""
     box = 1 - F.interpolate(mask.float(), size=attention.shape[-2:], mode="nearest")[:, 0]  # [1 or B, h, w]
     return (attention * box).sum(dim=(1, 2)) / attention.sum(dim=(1, 2))
 
@@ -35,19 +36,18 @@ class TransMix(Policy):
     """CutMix for transformers with a class token; label weights from their attention to the mixed images."""
 
     area_weight: float = 0.5
-    """Part of the label weight that is the box's area; the rest is attention (the paper's text: 0)."""
+    """w: how much the area of the box counts for the label; the rest is attention (paper's text: 0)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 <= self.area_weight <= 1:
-            raise ValueError(f"mixup.area_weight must lie in [0, 1], got {self.area_weight}.")
+        check_share(self, "mixup", "area_weight")
 
     def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mask:
-        """CutMix's box: one per lam."""
+        """The mask of CutMix: one box per lam."""
         return cutmix_mask(x.shape[-2:], pairing.lam, generator).to(x)
 
     def mix(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mixed:
-        """Only with area_weight = 1, which is CutMix: images alone do not tell where a network looks."""
+        """Works only with area_weight = 1 (CutMix): without the network there is no attention."""
         if self.area_weight < 1:
             raise ValueError(
                 "TransMix weighs labels by the network's attention to the mixed images, so it cannot mix "
@@ -57,13 +57,13 @@ class TransMix(Policy):
         return super().mix(x, pairing, hints, generator)
 
     def mix_to_show(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mixed:
-        """CutMix's pictures, with labels by area."""
+        """The images of CutMix, with labels weighed by area."""
         return super().mix(x, pairing, hints, generator)
 
     def mix_inside(
         self, network: nn.Module, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource
     ) -> tuple[Tensor, Mixed]:
-        """One forward pass gives the outputs and, on its way, the attention that weighs the labels."""
+        """Reads the attention that weighs the labels from the forward pass that gives the outputs."""
         if self.area_weight == 1:
             return super().mix_inside(network, x, pairing, hints, generator)
         mask = self.mask(x, pairing, hints, generator)
@@ -71,7 +71,7 @@ class TransMix(Policy):
         with watching_attention(network) as seen:
             outputs = network(x_mix)
 
-        # Counted from what is covered, so that an image without a box weighs exactly 1.
+        # Computed from the covered part, so that an image without a box weighs exactly 1.
         area, attention = 1 - mean_of(mask), covered_attention(mask, seen[-1])
         lam = 1 - self.area_weight * area - (1 - self.area_weight) * attention
         return outputs, Mixed(x_mix, mask, Pairing(lam, pairing.index))

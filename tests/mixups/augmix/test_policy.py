@@ -6,8 +6,9 @@ import pytest
 import torch
 
 from samix.core.pairing import Pairing
+from samix.mixups.augmix import AugMix
 from samix.mixups.augmix.operations import OPERATIONS, posterise, solarise
-from samix.mixups.augmix.policy import AugMix, Chains, affine_fit, apply_chains, draw_chains
+from samix.mixups.augmix.policy import Chains, affine_fit, apply_chains, draw_chains
 from samix.mixups.base import Hints
 
 IMAGENET = ((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))

@@ -8,8 +8,9 @@ from samix.core.mixed import blend
 from samix.core.pairing import Pairing
 from samix.methods.hints import Supplier
 from samix.mixups.base import Hints
+from samix.mixups.puzzlemix import PuzzleMix
 from samix.mixups.puzzlemix.energy import Weights, block_saliency, puzzle_energy
-from samix.mixups.puzzlemix.policy import PuzzleMix, transport_side
+from samix.mixups.puzzlemix.policy import transport_side
 from samix.mixups.puzzlemix.solver import solve
 from samix.mixups.puzzlemix.transport import move_blocks, transport_plan
 

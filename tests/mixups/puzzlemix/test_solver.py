@@ -9,7 +9,7 @@ from puzzle_cut import graph_cut
 from torch.nn import functional as F
 
 from samix.mixups.puzzlemix.energy import Energy, Weights, energy_of, puzzle_energy
-from samix.mixups.puzzlemix.solver import descend, solve, steps_of
+from samix.mixups.puzzlemix.solver import descend, make_steps, solve
 
 CIFAR = torch.tensor([0.4914, 0.4822, 0.4465]), torch.tensor([0.2023, 0.1994, 0.2010])
 
@@ -96,7 +96,7 @@ def test_value_within_one_percent_of_the_cut(cut, blocks):
 @pytest.mark.parametrize("shape", [(3, 5), (8, 8), (16, 16)])
 def test_invariant_icm_never_raises_the_energy(shape, coupling):
     energy = Energy(*(part.double() for part in random_energy(shape, coupling=coupling)))
-    steps, draw = steps_of(energy), torch.Generator().manual_seed(1)
+    steps, draw = make_steps(energy), torch.Generator().manual_seed(1)
     labels = (torch.rand(*shape, 8, generator=draw, dtype=torch.float64) * 3).floor()
     before = energy_of(energy, labels.movedim(-1, 0) / 2)
     for _ in range(8):
@@ -113,7 +113,7 @@ def test_value_icm_takes_the_best_label_given_the_neighbours():
     energy = random_energy((4, 4), batch=5)
     start = (torch.rand(5, 4, 4) * 3).floor()
     black = (torch.arange(4)[:, None] + torch.arange(4)) % 2 == 0
-    moved = descend(steps_of(energy), start.movedim(0, -1), rounds=1, discrete=True).movedim(-1, 0)
+    moved = descend(make_steps(energy), start.movedim(0, -1), rounds=1, discrete=True).movedim(-1, 0)
     for r, c in black.nonzero().tolist():
         trials = []
         for label in range(3):
@@ -125,7 +125,7 @@ def test_value_icm_takes_the_best_label_given_the_neighbours():
 
 def test_value_relaxation_reaches_the_minimum_over_the_interval():
     """With steps of 1 and with over-relaxation alike, to where no single share can improve."""
-    steps = steps_of(random_energy((6, 6), batch=4))
+    steps = make_steps(random_energy((6, 6), batch=4))
     half = torch.ones_like(steps.constant)
     plain, over = (descend(steps, half, rounds=200, step=step) for step in (1.0, 1.5))
     torch.testing.assert_close(plain, over, rtol=0, atol=1e-4)

@@ -1,16 +1,12 @@
 """The nine operations of AugMix (arXiv 1912.02781) on 8-bit pictures, batched: one level per picture.
 
-The strength of an operation is its `level` l in [.1, 10]; the level's sign is the direction of a move, and
-the operations on shades read its size only. Shades: autocontrast; equalise; posterise to 4 - floor(.4 l)
-bits; solarise from 256 - floor(25.6 l) on. Moves, bilinear, black where there is no picture: rotate by
-floor(3 l) degrees, shear by .03 l, translate by floor(l side / 30) pixels.
+The strength of an operation is its `level`, |l| in [.1, 10]. Its sign is the direction of a move; operations
+on shades ignore the sign. Shades: autocontrast; equalise; posterise to 4 - floor(.4 l) bits; solarise from
+256 - floor(25.6 l) on. Moves (bilinear, black outside the picture): rotate by floor(3 l) degrees, shear by
+.03 l, translate by floor(l side / 30) pixels.
 
-Source: google-research/augmix, which calls Pillow. Pillow's rules are kept where they show: shears pivot on
-the top left corner, a pixel is black only if its source lies outside the picture (so borders do not fade),
-moved values are truncated, not rounded. Rotation and shear agree with Pillow to one shade of 255 (float32
-coordinates), and so does autocontrast (integers here; Pillow's float table loses a shade now and then); the
-others agree bit for bit. Translations go by the side along which they move; the original knows square
-pictures only.
+Source: google-research/augmix, which calls Pillow. Results agree with Pillow bit for bit; those of rotation,
+shear and autocontrast to one shade of 255.
 """
 
 import math
@@ -24,8 +20,9 @@ from torch.nn import functional as F
 from samix.core.shapes import PerSample, RawImages
 
 SHADES = 256
+"""Values of an 8-bit channel."""
 ROUNDING = 1 / 32
-"""Added before truncating, in shades: float32 interpolation of a shade n may give a little less than n."""
+"""Added before truncating, in shades: interpolating a shade n in float32 may give slightly less than n."""
 
 
 def look_up(images: RawImages, table: Int[Tensor, "B 3 256"]) -> RawImages:
@@ -34,7 +31,7 @@ def look_up(images: RawImages, table: Int[Tensor, "B 3 256"]) -> RawImages:
 
 
 def autocontrast(images: RawImages, level: PerSample) -> RawImages:
-    """Each channel stretched to [0, 255]; a channel of one shade stays as it is."""
+    """Stretches each channel to [0, 255]; a channel with one shade stays as it is."""
     low, high = (edge[..., None].long() for edge in (images.amin(dim=(2, 3)), images.amax(dim=(2, 3))))
     shades = torch.arange(SHADES, device=images.device)
     stretched = (shades - low) * (SHADES - 1) // (high - low).clamp(min=1)
@@ -42,7 +39,7 @@ def autocontrast(images: RawImages, level: PerSample) -> RawImages:
 
 
 def equalise(images: RawImages, level: PerSample) -> RawImages:
-    """Each channel's histogram flattened; left alone if under 255 pixels are below the top shade."""
+    """Flattens the histogram of each channel, unless fewer than 255 pixels are below its top shade."""
     shades = images.flatten(2).long()
     counts = shades.new_zeros(*shades.shape[:2], SHADES)
     counts = counts.scatter_add(2, shades, torch.ones_like(shades))
@@ -68,7 +65,7 @@ def solarise(images: RawImages, level: PerSample) -> RawImages:
 def warp(images: RawImages, matrix: Float[Tensor, "B 6"]) -> RawImages:
     """Pixel (x, y) shows the input at (a x + b y + c, d x + e y + f), or black; matrix rows are (a, ..., f).
 
-    Coordinates count from the top left corner, and a pixel's centre lies half a pixel inside.
+    Coordinates start at the top left corner, so the centre of the first pixel is (.5, .5).
     """
     height, width = images.shape[-2:]
     a, b, c, d, e, f = matrix.float().view(-1, 6, 1, 1).unbind(dim=1)
@@ -84,7 +81,7 @@ def warp(images: RawImages, matrix: Float[Tensor, "B 6"]) -> RawImages:
 
 
 def rotate(images: RawImages, level: PerSample) -> RawImages:
-    """By floor(3 l) degrees around the middle, counter-clockwise for positive levels."""
+    """Rotates by floor(3 l) degrees around the middle, counter-clockwise for positive levels."""
     angle = (3 * level).trunc() * (math.pi / 180)
     cos, sin = angle.cos(), angle.sin()
     x, y = images.shape[-1] / 2, images.shape[-2] / 2
@@ -94,26 +91,26 @@ def rotate(images: RawImages, level: PerSample) -> RawImages:
 
 
 def shear_x(images: RawImages, level: PerSample) -> RawImages:
-    """Row y is read .03 l y further right."""
+    """Shears: row y is read .03 l y further to the right."""
     one, zero = torch.ones_like(level), torch.zeros_like(level)
     return warp(images, torch.stack([one, 0.03 * level, zero, zero, one, zero], dim=1))
 
 
 def shear_y(images: RawImages, level: PerSample) -> RawImages:
-    """Column x is read .03 l x further down."""
+    """Shears: column x is read .03 l x further down."""
     one, zero = torch.ones_like(level), torch.zeros_like(level)
     return warp(images, torch.stack([one, zero, zero, 0.03 * level, one, zero], dim=1))
 
 
 def translate_x(images: RawImages, level: PerSample) -> RawImages:
-    """Read floor(l W / 30) pixels further right."""
+    """Translates: pixels are read floor(l W / 30) further to the right."""
     one, zero = torch.ones_like(level), torch.zeros_like(level)
     shift = (level * images.shape[-1] / 30).trunc()
     return warp(images, torch.stack([one, zero, shift, zero, one, zero], dim=1))
 
 
 def translate_y(images: RawImages, level: PerSample) -> RawImages:
-    """Read floor(l H / 30) pixels further down."""
+    """Translates: pixels are read floor(l H / 30) further down."""
     one, zero = torch.ones_like(level), torch.zeros_like(level)
     shift = (level * images.shape[-2] / 30).trunc()
     return warp(images, torch.stack([one, zero, zero, zero, one, shift], dim=1))
@@ -130,3 +127,4 @@ OPERATIONS: tuple[Callable[[RawImages, PerSample], RawImages], ...] = (
     translate_x,
     translate_y,
 )
+"""Without those that overlap the corruption test sets: colour, contrast, brightness, sharpness."""

@@ -3,16 +3,12 @@
 x_aug = lam x + (1 - lam) sum_c w_c chain_c(x), with w ~ Dirichlet(alpha, ..., alpha) over `width` chains. A
 chain is 1 to `depth_max` operations on the 8-bit picture, each drawn uniformly and with a level of its own.
 lam weighs the clean picture, as everywhere in samix; the paper's m is 1 - lam. Partners are drawn but not
-used.
+used. Source: google-research/augmix (severity 3 on CIFAR, 1 on ImageNet).
 
-Source: google-research/augmix (severity 3 on CIFAR, 1 on ImageNet). As there, every picture has its own lam,
-so `per_sample` is on by default, and operations that overlap the corruption test sets (colour, contrast,
-brightness, sharpness) are left out. What differs: chains run on the normalised batch, not in the loader.
-They read pixels, and their result has to be normalised like x, by numbers that the policy does not know; but
-x is an affine function of the pixels in each channel, so least squares recovers them (`affine_fit`). Targets
-per pixel (`Mixed.dense`) stay with the clean picture and do not follow the moves.
+Differs from the original: chains run on the normalised batch, not in the loader. Their result is normalised
+like x; the policy does not know mean and std, so `affine_fit` recovers them from the pixels and x.
 
-The policy alone gives cross-entropy on one x_aug; the consistency loss is added by methods/augmixing.py.
+The policy makes one x_aug; the consistency loss between two of them is added by `methods/around/mixing.py`.
 """
 
 from dataclasses import dataclass
@@ -35,7 +31,7 @@ WEAKEST = 0.1
 
 
 class Chains(NamedTuple):
-    """What is done to each picture of a batch: `width` chains of up to `depth` operations. On the CPU."""
+    """The chains of each picture of a batch, on the CPU: `width` chains of up to `depth` operations."""
 
     share: Float[Tensor, "B width"]
     """The weight of each chain; sums to 1."""
@@ -67,7 +63,7 @@ def draw_chains(
 
 @torch.no_grad()
 def apply_chains(pixels: Images, chains: Chains) -> Images:
-    """sum_c w_c chain_c(pixels) in [0, 1]; the pictures that drew an operation go through it together."""
+    """sum_c w_c chain_c(pixels) in [0, 1]; each operation runs on all pictures that drew it at once."""
     width, depth = chains.operation.shape[1:]
     operation, level = chains.operation.view(-1, depth), chains.level.view(-1, depth)
     copies = to_bytes(pixels).repeat_interleave(width, dim=0)  # [B width, 3, H, W]
@@ -85,8 +81,8 @@ def apply_chains(pixels: Images, chains: Chains) -> Images:
 def affine_fit(pixels: Images, x: Images) -> tuple[Float[Tensor, "1 3 1 1"], Float[Tensor, "1 3 1 1"]]:
     """(scale, shift) of each channel with x = scale * pixels + shift, by least squares over the batch.
 
-    Pixels at 0 or 1 may have been clamped, so they decide only where there are no others. A channel of one
-    shade does not tell its scale, which is then taken to be 1. Large pictures are looked at in a raster.
+    Pixels at 0 or 1 may have been clamped, so they count only if there are no others. In a channel with one
+    shade the scale is unknown and set to 1. Of large pictures only every few rows and columns are used.
     """
     kept, wide = torch.promote_types(x.dtype, torch.float32), torch.float64
     if x.device.type == "mps":
@@ -102,14 +98,14 @@ def affine_fit(pixels: Images, x: Images) -> tuple[Float[Tensor, "1 3 1 1"], Flo
     pixels_mean, x_mean = mean(pixels), mean(x)
     centred = pixels - pixels_mean
     variance, covariance = mean(centred.square()), mean(centred * (x - x_mean))
-    told = variance > 1e4 * torch.finfo(wide).eps ** 2  # more than the rounding of the mean leaves
-    scale = torch.where(told, covariance / torch.where(told, variance, 1), 1)
+    known = variance > 1e4 * torch.finfo(wide).eps ** 2  # more than rounding of the mean can cause
+    scale = torch.where(known, covariance / torch.where(known, variance, 1), 1)
     return scale.to(kept), (x_mean - scale * pixels_mean).to(kept)
 
 
 @dataclass(frozen=True, kw_only=True)
 class AugMix(Policy):
-    """Each picture is mixed with a mixture of augmented copies of itself."""
+    """Mixes each picture with a mixture of augmented copies of itself."""
 
     alpha: float = 1.0
     """Parameter of Beta (the weight of the clean picture) and of Dirichlet (the weights of the chains)."""
@@ -120,7 +116,7 @@ class AugMix(Policy):
     width: int = 3
     """How many chains are mixed."""
     depth_max: int = 3
-    """The longest chain."""
+    """Largest number of operations in a chain."""
     jsd_weight: float = 12.0
     """Weight of the consistency loss; 0 trains on one augmented view with cross-entropy alone."""
 
@@ -140,7 +136,7 @@ class AugMix(Policy):
         return self.jsd_weight
 
     def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mask:
-        """All ones: nothing of the partner is shown, and the label stays whole."""
+        """All ones: the partner is not shown, and labels are not mixed."""
         return x.new_ones(()).expand(len(pairing.lam), 1, *x.shape[-2:])
 
     def mix(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mixed:

@@ -1,4 +1,4 @@
-"""Co-Mixup: the policy, and the solver that shares a batch out among its outputs."""
+"""Co-Mixup in two files: the policy, and the solver that decides which image fills which block."""
 
 from samix.mixups.comixup.policy import CoMixup
 

@@ -8,17 +8,14 @@ The batch is cut into parts of 20 images. Each part makes as many outputs as it 
 Unary cost c_k(b) = -s_k(b) - eta log d_k: s_k is the image's saliency pooled to the blocks (sum 1), and one
 d ~ Dirichlet(alpha) per part says how much of each image is wanted. Neighbours should agree (beta), and no
 image should be used too often (gamma, tau), where the use of images that are salient elsewhere counts a
-little as well (A, omega). The solver stands in `comixup_solver.py`.
+little as well (A, omega). `solver` finds z.
 
-Differs from the original (github.com/snu-mllab/Co-Mixup): ICM on a checkerboard instead of graph cuts, so
-that all parts are solved at once on any device; saliency is a hint, taken in eval mode, and the clean loss is
-the method's own business; sizes need not be divisible by the number of blocks (shares count pixels, not
-blocks); the last part of a batch may be smaller, and an image that is left alone stays as it is.
+Differs from the original (github.com/snu-mllab/Co-Mixup): all parts are solved at once by ICM on a
+checkerboard instead of graph cuts, and sizes need not be divisible by the number of blocks.
 
-The drawn lam only says whether an image is mixed at all (lam = 1: untouched); how much of each image is shown
-comes from the Dirichlet draw. Output o has no special tie to image o, so the `pairing` that is returned is a
-summary: lam is the share of image o itself (often 0), index its strongest other parent. Labels come from
-`parents`.
+lam only says whether an image is mixed at all (lam = 1: untouched); how much of each image is shown follows
+from the Dirichlet draw. Output o is not tied to image o, so the `pairing` that is returned is a summary: lam
+is the share of image o itself (often 0), index its strongest other parent. Labels come from `parents`.
 """
 
 from dataclasses import dataclass
@@ -29,6 +26,7 @@ from jaxtyping import Float, Int, Shaped
 from torch import Tensor
 from torch.nn import functional as F
 
+from samix.core.checks import check_at_least, check_not_negative, check_share
 from samix.core.mixed import Mixed, Parents
 from samix.core.pairing import Pairing
 from samix.core.shapes import Images, RandomSource, Saliency, Size
@@ -38,15 +36,15 @@ from samix.mixups.comixup.solver import FORBIDDEN, Problem, make_grid, solve
 Shares = Float[Tensor, "B P h w"]  # weight of each image of the part in each block of each output
 
 
-def into_parts(values: Tensor, part: int) -> Tensor:
-    """[B, ...] as [parts, part, ...]; the last part is padded with zeros."""
+def split_into_parts(values: Tensor, part: int) -> Tensor:
+    """Reshapes [B, ...] to [parts, part, ...]; the last part is padded with zeros."""
     missing = -len(values) % part
     padded = torch.cat([values, values.new_zeros(missing, *values.shape[1:])])
     return padded.unflatten(0, (-1, part))
 
 
 def pooled_saliency(saliency: Saliency, blocks: int) -> Float[Tensor, "B h w"]:
-    """Saliency of each block; sums to 1 per image (to 0 where there is none at all)."""
+    """Saliency of each block; sums to 1 per image, 0 everywhere for a map of zeros."""
     pooled = F.adaptive_avg_pool2d(saliency.float(), blocks)
     return pooled / pooled.sum(dim=(1, 2), keepdim=True).clamp_min(1e-30)
 
@@ -62,7 +60,10 @@ def salient_positions(saliency: Saliency) -> Float[Tensor, "B 2"]:
 def compatibility(
     positions: Float[Tensor, "G K 2"], real: Float[Tensor, "G K"], omega: float
 ) -> Float[Tensor, "G K K"]:
-    """A = (1 - omega) I + omega m D / sum(D), D the L1 distances of the m real images' salient regions."""
+    """A = (1 - omega) I + omega m D / sum(D).
+
+    D are the L1 distances between the salient regions of the m real images (those that are not padding).
+    """
     distance = (
         (positions[:, :, None] - positions[:, None]).abs().sum(dim=3) * real[:, :, None] * real[:, None]
     )
@@ -72,24 +73,24 @@ def compatibility(
 
 
 def draw_wanted(batch: int, part: int, alpha: float, generator: RandomSource) -> Float[Tensor, "G K"]:
-    """d ~ Dirichlet(alpha, ..., alpha) over the images of each part; 0 on padding."""
+    """Draws d ~ Dirichlet(alpha, ..., alpha) over the images of each part; 0 on padding."""
     amount = torch._standard_gamma(torch.full((batch,), alpha, dtype=torch.float64), generator)
-    amount = into_parts(amount, part)
+    amount = split_into_parts(amount, part)
     return (amount / amount.sum(dim=1, keepdim=True).clamp_min(1e-300)).float()
 
 
 def draw_start(
     size: Int[Tensor, "G"], part: int, cells: int, generator: RandomSource
 ) -> Float[Tensor, "G K n K"]:
-    """A uniformly random image of the part in every block of its outputs; nothing in padding."""
+    """Draws a start: a uniformly random image of the part in every block of its outputs; 0 on padding."""
     chance = torch.rand(len(size), part, cells, generator=generator, dtype=torch.float64)
     label = (chance * size.view(-1, 1, 1)).long()
     real = torch.arange(part) < size[:, None]
     return F.one_hot(label, part) * real[..., None, None].float()
 
 
-def upsampled(field: Shaped[Tensor, "B N h w"], size: Size) -> Shaped[Tensor, "B N H W"]:
-    """Nearest neighbour by index, for sizes that the number of blocks need not divide."""
+def upsample(field: Shaped[Tensor, "B N h w"], size: Size) -> Shaped[Tensor, "B N H W"]:
+    """Enlarges by nearest sampling; the number of blocks need not divide the size."""
     rows, columns = (
         torch.arange(side, device=field.device) * count // side
         for side, count in zip(size, field.shape[2:], strict=True)
@@ -98,10 +99,10 @@ def upsampled(field: Shaped[Tensor, "B N h w"], size: Size) -> Shaped[Tensor, "B
 
 
 def gather_blocks(x: Images, z: Shares, index: Int[Tensor, "B P"]) -> Images:
-    """x_o = sum_k nearest-up(z_o)_k x_k; a block never has more than two parents."""
+    """x_o = sum_k nearest-up(z_o)_k x_k; a block shows at most two images."""
     weight, position = z.topk(min(2, z.shape[1]), dim=1)
     parent = index[:, :, None, None].expand(-1, -1, *z.shape[2:]).gather(1, position)
-    weight, parent = (upsampled(field, (x.shape[2], x.shape[3])) for field in (weight.to(x), parent))
+    weight, parent = (upsample(field, x.shape[-2:]) for field in (weight.to(x), parent))
     planes = (
         weight[:, n, None] * x.gather(0, parent[:, n, None].expand_as(x)) for n in range(weight.shape[1])
     )
@@ -109,7 +110,7 @@ def gather_blocks(x: Images, z: Shares, index: Int[Tensor, "B P"]) -> Images:
 
 
 def pixel_shares(z: Shares, size: Size) -> Float[Tensor, "B P"]:
-    """The part of an output's pixels that each image fills: the mean over blocks where these are equal."""
+    """The share of each output's pixels that each image of the part fills."""
     rows, columns = (
         (torch.arange(side) * count // side).bincount(minlength=count).to(z)
         for side, count in zip(size, z.shape[2:], strict=True)
@@ -118,7 +119,10 @@ def pixel_shares(z: Shares, size: Size) -> Float[Tensor, "B P"]:
 
 
 def summarise(parents: Parents, pairing: Pairing, own: Int[Tensor, "B 1"]) -> Pairing:
-    """lam = the share of the image itself, index = its strongest other parent (as given if it has none)."""
+    """A pairing with lam = the share of the image itself, index = its strongest other parent.
+
+    An image without other parents keeps the partner that it was given.
+    """
     lam = parents.share.gather(1, own)[:, 0]
     others = parents.share.scatter(1, own, -1.0).argmax(dim=1, keepdim=True)
     strongest = parents.index.gather(1, others)[:, 0]
@@ -130,9 +134,9 @@ class CoMixup(Policy):
     """Every block of an output shows the image of the part that saliency, smoothness and diversity favour."""
 
     alpha: float = 2.0
-    """How much of each image is wanted ~ Dirichlet(alpha, ..., alpha) over a part."""
+    """How much of each image of a part is wanted ~ Dirichlet(alpha, ..., alpha)."""
     part: int = 20
-    """Images that are mixed together; the batch is cut into such parts."""
+    """How many images are mixed together: the batch is cut into parts of this size."""
     blocks: int = 4
     """Blocks per side of an output."""
     beta: float = 0.32
@@ -142,7 +146,7 @@ class CoMixup(Policy):
     eta: float = 0.05
     """Weight of the Dirichlet draw."""
     tau: float = 0.83
-    """How much of an image may be used, in whole images, before it costs."""
+    """How much of an image may be used before it costs; 1 is a whole image."""
     omega: float = 0.001
     """Weight of the distance between salient regions."""
     rounds: int = 4
@@ -153,28 +157,24 @@ class CoMixup(Policy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, least in {"part": 2, "blocks": 1, "rounds": 1}.items():
-            if getattr(self, name) < least:
-                raise ValueError(f"mixup.{name} must be at least {least}, got {getattr(self, name)}.")
-        for name in ("beta", "gamma", "eta", "tau"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"mixup.{name} must not be negative, got {getattr(self, name)}.")
-        if not 0 <= self.omega <= 1:
-            raise ValueError(f"mixup.omega must lie in [0, 1], got {self.omega}.")
+        check_at_least(2, self, "mixup", "part")
+        check_at_least(1, self, "mixup", "blocks", "rounds")
+        check_not_negative(self, "mixup", "beta", "gamma", "eta", "tau")
+        check_share(self, "mixup", "omega")
 
     @torch.no_grad()
-    def shares(self, saliency: Saliency, generator: RandomSource) -> Shares:
-        """z of every output: draws what is wanted and where to start, then solves all parts at once."""
+    def find_shares(self, saliency: Saliency, generator: RandomSource) -> Shares:
+        """Draws d and the start, then finds z of every output, all parts at once."""
         batch, part, cells = len(saliency), min(self.part, len(saliency)), self.blocks**2
         wanted = draw_wanted(batch, part, self.alpha, generator)
-        real = into_parts(torch.ones(batch), part)
+        real = split_into_parts(torch.ones(batch), part)
         start = draw_start(real.sum(dim=1).long(), part, cells, generator)
         wanted, real, start = (drawn.to(saliency.device) for drawn in (wanted, real, start))
 
-        salient = into_parts(pooled_saliency(saliency, self.blocks).flatten(1), part).mT  # [G, n, K]
+        salient = split_into_parts(pooled_saliency(saliency, self.blocks).flatten(1), part).mT  # [G, n, K]
         unary = -salient - self.eta / cells * (wanted + 1e-8).log()[:, None]
         unary = torch.where(real.bool()[:, None], unary, FORBIDDEN)
-        far = compatibility(into_parts(salient_positions(saliency), part), real, self.omega)
+        far = compatibility(split_into_parts(salient_positions(saliency), part), real, self.omega)
         grid = make_grid(self.blocks, saliency.device)
         weights = (self.beta / cells, self.gamma / cells, self.tau * cells)
         with torch.autocast(saliency.device.type, enabled=False):  # costs differ by less than half precision
@@ -185,15 +185,16 @@ class CoMixup(Policy):
         """Mixes the images of each part; an image with lam = 1 stays as it is."""
         saliency = hints.saliency
         assert saliency is not None  # declared in `needs`
-        batch, part, size = len(x), min(self.part, len(x)), (x.shape[2], x.shape[3])
+        batch, part, size = len(x), min(self.part, len(x)), x.shape[-2:]
         image = torch.arange(batch, device=x.device)[:, None]  # [B, 1]
         own, members = image % part, torch.arange(part, device=x.device)
         untouched = (pairing.lam == 1).to(x.device).view(-1, 1, 1, 1)
         itself = (own == members).float()[..., None, None]
-        # Nobody is mixed in batches that `prob` leaves alone: nothing to solve.
-        z = itself if untouched.all() else torch.where(untouched, itself, self.shares(saliency, generator))
+        z = itself
+        if not untouched.all():  # else nothing is mixed, and there is nothing to solve
+            z = torch.where(untouched, itself, self.find_shares(saliency, generator))
 
         parents = Parents((image - own + members).clamp(max=batch - 1), pixel_shares(z, size))
         shown = z.gather(1, own[..., None, None].expand(-1, -1, *z.shape[2:]))
-        mask = upsampled(shown, size).to(x)
+        mask = upsample(shown, size).to(x)
         return Mixed(gather_blocks(x, z, parents.index), mask, summarise(parents, pairing, own), parents)

@@ -1,15 +1,13 @@
-"""The discrete problem of Co-Mixup: which image fills which block of which output.
+"""Solves the discrete problem of Co-Mixup: which image fills which block of which output.
 
-G parts of a batch are solved at once, each with K images and K outputs of n blocks. z_o(b) lies in the
-simplex over the K images; the outputs are optimised one after the other, the others held fixed:
+G parts of a batch are solved at once, each with K images and K outputs of n blocks. z_o(b) holds the weights
+of the K images (sum 1); the outputs are optimised one after the other, with the others held fixed:
 
     minimise  sum_b (c + e)(b) . z_o(b) + beta #(unequal 4-neighbours)
 
-c is the unary cost of the part, e_k = 2 gamma (A N)_k [(A N)_k > tau] the price of an image that the other
-outputs use N_k blocks of already. The original minimises by alpha-beta swap on the CPU, one part after the
-other; here it is iterated conditional modes (ICM) on a checkerboard, from three starts, all parts at once.
-Against the exact minimum (dynamic programming, 70 subproblems of 4 x 4 blocks and 20 images) that finds the
-optimum in 81 % of them and costs .06 % more on average.
+c is the unary cost of the part, e_k = 2 gamma (A N)_k [(A N)_k > tau] the price of an image of which the
+other outputs already use N_k blocks. The original minimises by alpha-beta swaps on the CPU, part by part;
+here iterated conditional modes (ICM) run on a checkerboard from three starts, for all parts at once.
 """
 
 from typing import NamedTuple
@@ -26,26 +24,29 @@ Pairwise = Float[Tensor, "N L L"]  # cost of two labels side by side
 Chosen = Int[Tensor, "N n"]  # the label of each block
 
 SWEEPS = 4
-FORBIDDEN = 1e6  # cost of a label that may not be taken; finite, so that 0 times it is 0
-SOFT_BONUS = 5e-4  # half-and-half labels are this much cheaper than the mean of their parents
+"""Rounds of ICM."""
+FORBIDDEN = 1e6
+"""Cost of a label that must not be used; finite, so that 0 times it is 0."""
+SOFT_BONUS = 5e-4
+"""Half-and-half labels are this much cheaper than the mean of their parents."""
 
 
 class Grid(NamedTuple):
-    """Who is next to whom among the n blocks."""
+    """Which of the n blocks are neighbours."""
 
     adjacent: Float[Tensor, "n n"]
     """1 for 4-neighbours."""
     black: Bool[Tensor, "n"]
-    """The black fields of the checkerboard: no two of them are neighbours, nor any two others."""
+    """The black fields of a checkerboard: no two black and no two white fields are neighbours."""
 
 
 class Problem(NamedTuple):
-    """Costs of G parts; smaller parts are padded with images that are not real."""
+    """Costs of G parts; smaller parts are padded."""
 
     unary: Output
     """c_k(b), the same for every output."""
     compatibility: Float[Tensor, "G K K"]
-    """A: how much the use of one image speaks against another."""
+    """A: how much using one image raises the price of another."""
     real: Bool[Tensor, "G K"]
     """False for padding."""
     grid: Grid
@@ -54,11 +55,11 @@ class Problem(NamedTuple):
     gamma: float
     """Cost of using an image too often."""
     tau: float
-    """How many blocks of an image may be used for nothing."""
+    """How many blocks of an image may be used without a price."""
 
 
 def make_grid(side: int, device: torch.device | str | None = None) -> Grid:
-    """side x side blocks, row by row."""
+    """The grid of side x side blocks, numbered row by row."""
     place = torch.arange(side, device=device)
     rows, columns = place.repeat_interleave(side), place.repeat(side)
     distance = (rows[:, None] - rows).abs() + (columns[:, None] - columns).abs()
@@ -66,19 +67,19 @@ def make_grid(side: int, device: torch.device | str | None = None) -> Grid:
 
 
 def label_costs(unary: Unary, pairwise: Pairwise, grid: Grid, labels: Chosen) -> Unary:
-    """What each label would cost at each block, its neighbours as they are."""
+    """The cost of each label at each block, with the neighbours held fixed."""
     beside = pairwise.gather(1, labels[..., None].expand(-1, -1, pairwise.shape[2]))  # [N, n, L]
     return unary + grid.adjacent @ beside
 
 
 def energy(unary: Unary, pairwise: Pairwise, grid: Grid, labels: Chosen) -> Float[Tensor, "N"]:
-    """Cost of a labelling; every two neighbours count once."""
+    """Cost of a labelling; every pair of neighbours counts once."""
     costs = (unary + label_costs(unary, pairwise, grid, labels)) / 2
     return costs.gather(2, labels[..., None]).sum(dim=(1, 2))
 
 
 def icm(unary: Unary, pairwise: Pairwise, grid: Grid, labels: Chosen, sweeps: int = SWEEPS) -> Chosen:
-    """Gives all black, then all white blocks their cheapest label, in turns; the energy never rises."""
+    """Gives all black, then all white blocks their cheapest label, `sweeps` times; energy never rises."""
     for _ in range(sweeps):
         for colour in (grid.black, ~grid.black):
             best = label_costs(unary, pairwise, grid, labels).argmin(dim=2)
@@ -87,9 +88,9 @@ def icm(unary: Unary, pairwise: Pairwise, grid: Grid, labels: Chosen, sweeps: in
 
 
 def minimise(unary: Unary, pairwise: Pairwise, grid: Grid, labels: Chosen) -> Chosen:
-    """The best end of three starts, because ICM stops in the next valley.
+    """The best result of ICM from three starts, because it stops at the nearest local minimum.
 
-    They are the given labels, the cheapest label of each block, and the cheapest one label everywhere.
+    The starts: the given labels, the cheapest label of each block, the cheapest single label everywhere.
     """
     count = len(labels)
     single = unary.sum(dim=1).argmin(dim=1, keepdim=True).expand_as(labels)
@@ -101,7 +102,7 @@ def minimise(unary: Unary, pairwise: Pairwise, grid: Grid, labels: Chosen) -> Ch
 
 
 def soft_labels(unary: Output, old: Output) -> tuple[Float[Tensor, "G S K"], Float[Tensor, "G n S"]]:
-    """Half-and-half labels of the (up to three) images that `old` shows most: their weights, their costs."""
+    """Weights and costs of half-and-half labels, made of the (up to three) images that `old` shows most."""
     counts = old.sum(dim=1)
     frequent = counts.topk(min(3, counts.shape[1]), dim=1).indices
     pairs = torch.combinations(torch.arange(frequent.shape[1], device=old.device)).T
@@ -113,8 +114,8 @@ def soft_labels(unary: Output, old: Output) -> tuple[Float[Tensor, "G S K"], Flo
     return weights, (costs[0] + costs[1]) / 2 + price
 
 
-def differences(weights: Float[Tensor, "G L K"]) -> Float[Tensor, "G L L"]:
-    """0 for equal labels, 1/4 for a half-and-half label beside one of its parents, 1 otherwise.
+def label_differences(weights: Float[Tensor, "G L K"]) -> Float[Tensor, "G L L"]:
+    """0 for equal labels, 1/4 for a half-and-half label and one of its parents, 1 otherwise.
 
     The first K labels are the images themselves.
     """
@@ -125,7 +126,7 @@ def differences(weights: Float[Tensor, "G L K"]) -> Float[Tensor, "G L L"]:
 
 
 def nearest_labels(weights: Float[Tensor, "G L K"], old: Output) -> Int[Tensor, "G n"]:
-    """The label of each block; a half-and-half label that is no longer there becomes one of its parents."""
+    """The label of each block in `old`; a half-and-half label that no longer exists becomes a parent."""
     closeness = old @ weights.mT - weights.square().sum(dim=2)[:, None] / 2
     return closeness.argmax(dim=2)
 
@@ -133,7 +134,7 @@ def nearest_labels(weights: Float[Tensor, "G L K"], old: Output) -> Int[Tensor, 
 def best_output(
     problem: Problem, price: Float[Tensor, "G K"], others: Output, old: Output, soft: bool
 ) -> Output:
-    """z_o for the other outputs as they are; `price` comes on top of the unary cost of each image."""
+    """The best z_o with the other outputs held fixed; `price` is added to the cost of each image."""
     used = (problem.compatibility * others.sum(dim=1)[:, None]).sum(dim=2)  # A N, [G, K]
     price = price + 2 * problem.gamma * used * (used > problem.tau)
     unary = problem.unary + price[:, None]
@@ -141,25 +142,25 @@ def best_output(
     if soft:
         halves, costs = soft_labels(unary, old)
         weights, unary = torch.cat([weights, halves], dim=1), torch.cat([unary, costs], dim=2)
-    pairwise = problem.beta * differences(weights)
+    pairwise = problem.beta * label_differences(weights)
     labels = minimise(unary, pairwise, problem.grid, nearest_labels(weights, old))
     return weights.gather(1, labels[..., None].expand(-1, -1, weights.shape[2]))
 
 
 def improve(problem: Problem, z: Outputs, price: Float[Tensor, "G K K"], soft: bool) -> Outputs:
-    """One round: each output in turn becomes the best one for the others as they are now."""
+    """One round: optimises each output in turn, with the others held fixed."""
     outputs, total = list(z.unbind(dim=1)), z.sum(dim=1)
     for o, old in enumerate(outputs):
         best = best_output(problem, price[:, o], total - old, old, soft)
-        outputs[o] = best * problem.real[:, o, None, None]  # padding uses up nothing
+        outputs[o] = best * problem.real[:, o, None, None]  # padding uses no image
         total = total - old + outputs[o]
     return torch.stack(outputs, dim=1)
 
 
 def duplicate_price(z: Outputs) -> Float[Tensor, "G K K"]:
-    """[part, output, image]: how many outputs show the same two or more images, counted on one of these.
+    """A price for outputs that show the same set of two or more images: [part, output, image].
 
-    Of two such outputs the earlier pays for the first image of the set, the later for the second.
+    For each two such outputs, the earlier pays 1 for the first image of the set, the later 1 for the second.
     """
     shown = z.sum(dim=2) > 0  # [G, output, image]
     same = (shown[:, :, None] == shown[:, None]).all(dim=3) & (shown.sum(dim=2) >= 2)[..., None]
@@ -180,7 +181,7 @@ def objective(problem: Problem, z: Outputs) -> Float[Tensor, "G"]:
 
 
 def solve(problem: Problem, z: Outputs, rounds: int) -> Outputs:
-    """Optimises all outputs in turn, `rounds` times; a part whose objective stands still is done."""
+    """Optimises all outputs in turn, `rounds` times; a part whose objective no longer changes is done."""
     value = objective(problem, z)
     running = torch.ones_like(value, dtype=torch.bool)
     for turn in range(rounds):

@@ -1,4 +1,4 @@
-"""PuzzleMix: the policy, the energy of its masks, their solver, and the transport of blocks."""
+"""PuzzleMix in four files: the policy, the energy of a mask, its solver, and the transport of blocks."""
 
 from samix.mixups.puzzlemix.policy import PuzzleMix
 

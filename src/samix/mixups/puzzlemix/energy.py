@@ -1,18 +1,18 @@
 """The energy that PuzzleMix minimises (arXiv 2009.06962), for every picture of a batch at once.
 
 A picture is cut into n x n blocks, and block b shows the share s_b in {0, 1/2, 1} of the first image. With
-u the saliency of the blocks (a picture's sums to 1), beta' = beta / (16 n) and bb' all pairs of neighbours:
+the saliency u of the blocks (sum 1 per picture), beta' = beta / (16 n) and all pairs bb' of neighbours:
 
     E(s) = sum_b [s_b U_i(b) + (1 - s_b) U_j(b) + prior(s_b)] + sum_bb' (beta' + kappa_bb') (s_b - s_b')^2
     prior(s) = -(eta / n^2) log Binomial(2 (1 - s); 2, 1 - lam)
 
-U_i, the cost of showing x_i, is the saliency u_j that is lost and half of the jumps in colour at the block's
-borders where x_i takes part; kappa is what a change of source adds to the jumps. Couplings are positive
-(kappa >= -gamma beta') and the costs of a block are convex in s, so the minimum can be found exactly
-(`puzzle_cut`) and approached by descent (`puzzle_solver`).
+U_i, the cost of showing x_i, is the saliency u_j that is lost, plus half of the jumps in colour at those
+borders of the block that x_i takes part in; kappa is what a change of source adds to the jumps. Couplings are
+positive (kappa >= -gamma beta') and the costs of a block are convex in s, so a graph cut finds the exact
+minimum (`benchmarks/puzzle_cut.py`), and descent comes close to it (`solver`).
 
-Differs from the official code: it adds 1e-8 to the binomial, here lam keeps 1e-4 away from 0 and 1. Both
-bound the prior alike, but this one stays convex. Pooling sides must divide a block and are chosen so.
+Differs from the official code: it adds 1e-8 to the binomial; here lam is kept 1e-4 away from 0 and 1, which
+bounds the prior alike and stays convex.
 """
 
 from typing import NamedTuple, TypeAlias
@@ -25,16 +25,16 @@ from torch.nn import functional as F
 from samix.core.shapes import Images, Index, Lam, PerSample, Saliency
 
 POOL = 4
-"""Colours are compared after averaging over squares of at most so many pixels a side."""
-LEAST = 1e-4
-"""The prior takes lam no nearer to 0 or 1."""
+"""Colours are compared after averaging over squares with sides of at most 4 pixels."""
+MARGIN = 1e-4
+"""The prior keeps lam this far from 0 and 1."""
 
 PerBlock: TypeAlias = Float[Tensor, "B n m"]
 """One number for every block: its share of the first image, or its saliency."""
 
 
 class Energy(NamedTuple):
-    """What it costs to show shares 0, 1/2 and 1 in a grid of n x m blocks."""
+    """The costs of shares 0, 1/2 and 1 in a grid of n x m blocks."""
 
     unary: Float[Tensor, "3 B n m"]
     """The cost of each share at each block; convex in the share."""
@@ -48,11 +48,11 @@ class Weights(NamedTuple):
     """The constants of the energy."""
 
     beta: float = 1.2
-    """Of smooth labels."""
+    """Weight of smooth shares."""
     gamma: float = 0.5
-    """Of smooth colours, relative to beta."""
+    """Weight of smooth colours, relative to beta."""
     eta: float = 0.2
-    """Of the prior that lam sets."""
+    """Weight of the prior, which lam sets."""
 
 
 def largest_divisor(side: int, most: int) -> int:
@@ -61,7 +61,7 @@ def largest_divisor(side: int, most: int) -> int:
 
 
 def block_saliency(saliency: Saliency, grid: tuple[int, int]) -> PerBlock:
-    """The saliency of each block as a part of its picture's; 0 everywhere for a map of zeros."""
+    """The saliency of each block; sums to 1 per picture, 0 everywhere for a map of zeros."""
     pooled = F.adaptive_avg_pool2d(saliency.float(), grid)
     return pooled / pooled.sum(dim=(1, 2), keepdim=True).clamp_min(torch.finfo(torch.float32).tiny)
 
@@ -69,7 +69,7 @@ def block_saliency(saliency: Saliency, grid: tuple[int, int]) -> PerBlock:
 def border_costs(
     pair: Float[Tensor, "2 B 3 h w"], blocks: int
 ) -> tuple[Float[Tensor, "2 B n n"], Float[Tensor, "B n-1 n"]]:
-    """Jumps in colour between vertical neighbours, shared out: (cost of x_i and of x_j per block, kappa)."""
+    """Splits the jumps in colour between vertical neighbours: (costs of x_i and x_j per block, kappa)."""
     side = pair.shape[-2] // blocks
     last, first = pair[..., side - 1 : -1 : side, :], pair[..., side::side, :]
     jumps = (last[:, None] - first[None]).abs().mean(dim=3)  # [above, below, B, n - 1, w]
@@ -80,7 +80,7 @@ def border_costs(
 
 def log_prior(lam: Lam) -> Float[Tensor, "3 #B"]:
     """log Binomial(2 (1 - s); 2, 1 - lam) for s = 0, 1/2, 1."""
-    lam = lam.float().clamp(LEAST, 1 - LEAST)
+    lam = lam.float().clamp(MARGIN, 1 - MARGIN)
     return torch.stack([(1 - lam) ** 2, 2 * lam * (1 - lam), lam**2]).log()
 
 
@@ -97,7 +97,7 @@ def puzzle_energy(
 
     beta = weights.beta / (16 * blocks)
     lost = block_saliency(saliency, (blocks, blocks))
-    lost = torch.stack([lost[index], lost])  # what showing x_i and showing x_j gives up
+    lost = torch.stack([lost[index], lost])  # what is lost by showing x_i, and by showing x_j
     cost_i, cost_j = lost + beta * weights.gamma * (vertical + horizontal.mT)
     prior = -weights.eta / blocks**2 * log_prior(lam)
     return Energy(

@@ -1,12 +1,12 @@
-"""PuzzleMix (arXiv 2009.06962): blocks of both images, chosen by saliency, and moved to where they show.
+"""PuzzleMix (arXiv 2009.06962): blocks of both images, chosen by saliency and moved to where they are shown.
 
-A batch is cut into n x n blocks, n = 2^U with U uniform. The shares s of the first image in {0, 1/2, 1}
-minimise `puzzle_energy` and become a mask; `puzzle_transport` then moves the salient blocks of both
-images under their parts of the mask: x_mix = s x~_i + (1 - s) x~_j. The label weight is the mean of each
-mask; lam enters through the prior of the energy only. Constants as in snu-mllab/PuzzleMix.
+Pictures are cut into n x n blocks, n = 2^U with a uniform integer U. The shares s of the first image in
+{0, 1/2, 1} minimise an energy (`energy`, `solver`) and become a mask; then the salient blocks of both images
+are moved under their parts of the mask (`transport`): x_mix = s x~_i + (1 - s) x~_j. The label weight is the
+mean of each mask; lam is used only in the prior of the energy. Constants as in snu-mllab/PuzzleMix.
 
-Differs from the official code: one batched solver instead of a graph cut per picture (`puzzle_solver`);
-n is drawn among those that divide the picture; pictures may be oblong; lam = 1 keeps the first image.
+Differs from the official code: one solver for the whole batch instead of a graph cut per picture, and n is
+drawn among the numbers that divide the picture, which need not be square.
 """
 
 from dataclasses import dataclass
@@ -15,6 +15,7 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
+from samix.core.checks import check_below_one, check_not_negative, check_positive
 from samix.core.mixed import Mixed, blend
 from samix.core.pairing import Pairing
 from samix.core.shapes import Images, Mask, RandomSource, Size
@@ -24,13 +25,13 @@ from samix.mixups.puzzlemix.solver import solve
 from samix.mixups.puzzlemix.transport import move_blocks, transport_plan
 
 SMALL = 32
-"""Pictures up to so many pixels move blocks of 4 pixels (CIFAR), larger ones those of the mask."""
+"""Pictures with sides up to 32 pixels move blocks of 4 pixels, larger ones the blocks of the mask."""
 
 
 def transport_side(block: int, size: int) -> int:
-    """Side of the blocks that are moved: a divisor of the mask's block, at most `size` pixels.
+    """Side of the blocks that are moved: the largest divisor of the mask's block up to `size` pixels.
 
-    A block that has no such divisor but 1 is moved as a whole: single pixels are no pieces of a puzzle.
+    If this divisor is 1, whole blocks of the mask are moved instead of single pixels.
     """
     divisor = largest_divisor(block, size)
     return divisor if divisor > 1 or size == 1 else block
@@ -38,24 +39,24 @@ def transport_side(block: int, size: int) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class PuzzleMix(Policy):
-    """Salient blocks of both images, fitted together."""
+    """Puts salient blocks of both images together."""
 
     min_exponent: int = 1
-    """The fewest blocks a side, as a power of 2."""
+    """Fewest blocks per side, as a power of 2."""
     max_exponent: int = 4
-    """The most blocks a side, as a power of 2."""
+    """Most blocks per side, as a power of 2."""
     beta: float = 1.2
     """Weight of smooth masks."""
     gamma: float = 0.5
     """Weight of smooth colours across blocks, relative to beta."""
     eta: float = 0.2
-    """Weight of the prior by which lam sets the mask's mean."""
+    """Weight of the prior, by which lam influences the mean of the mask."""
     transport: bool = True
     """Move salient blocks to where the mask shows them."""
     transport_epsilon: float = 0.8
-    """The price of moving a block across the picture, in parts of the picture's saliency."""
+    """Cost of moving a block across the picture, as a share of the picture's saliency."""
     transport_size: int = 0
-    """Largest side in pixels of the blocks that are moved; 0: 4 up to 32 px, the mask's blocks above."""
+    """Largest side in pixels of the blocks that are moved; 0: 4 up to 32 px, above the mask's blocks."""
 
     needs: ClassVar[tuple[str, ...]] = ("pixels", "saliency")
 
@@ -66,18 +67,12 @@ class PuzzleMix(Policy):
                 "mixup.min_exponent must lie between 1 and mixup.max_exponent, "
                 f"got {self.min_exponent} and {self.max_exponent}."
             )
-        if self.beta <= 0:
-            raise ValueError(f"mixup.beta must be positive, got {self.beta}.")
-        if not 0 <= self.gamma < 1:
-            raise ValueError(f"mixup.gamma must lie in [0, 1), got {self.gamma}.")
-        if self.transport_epsilon <= 0:
-            raise ValueError(f"mixup.transport_epsilon must be positive, got {self.transport_epsilon}.")
-        for name in ("eta", "transport_size"):
-            if getattr(self, name) < 0:
-                raise ValueError(f"mixup.{name} must not be negative, got {getattr(self, name)}.")
+        check_positive(self, "mixup", "beta", "transport_epsilon")
+        check_below_one(self, "mixup", "gamma")
+        check_not_negative(self, "mixup", "eta", "transport_size")
 
     def draw_blocks(self, size: Size, generator: RandomSource) -> int:
-        """How many blocks a side this batch is cut into."""
+        """Draws how many blocks per side this batch is cut into."""
         counts = [2**exponent for exponent in range(self.min_exponent, self.max_exponent + 1)]
         fitting = [count for count in counts if size[0] % count == 0 and size[1] % count == 0]
         if not fitting:
@@ -87,8 +82,8 @@ class PuzzleMix(Policy):
             )
         return fitting[int(torch.randint(len(fitting), (), generator=generator))]
 
-    def cut(self, x: Images, pairing: Pairing, hints: Hints, blocks: int) -> Mask:
-        """One mask of blocks x blocks blocks per image."""
+    def find_mask(self, x: Images, pairing: Pairing, hints: Hints, blocks: int) -> Mask:
+        """The mask of low energy for every image, with blocks x blocks blocks."""
         assert hints.pixels is not None and hints.saliency is not None  # declared in `needs`
         weights = Weights(self.beta, self.gamma, self.eta)
         energy = puzzle_energy(hints.pixels, hints.saliency, pairing.index, pairing.lam, blocks, weights)
@@ -104,16 +99,16 @@ class PuzzleMix(Policy):
 
     def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mask:
         """Shares of the first image in {0, 1/2, 1}, one mask per image."""
-        return self.cut(x, pairing, hints, self.draw_blocks(x.shape[-2:], generator))
+        return self.find_mask(x, pairing, hints, self.draw_blocks(x.shape[-2:], generator))
 
     def mix(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mixed:
-        """Cuts, moves and blends; `sources` moves per-pixel targets as the images were."""
+        """Finds masks, moves blocks and blends; `sources` moves targets per pixel like the images."""
         if not self.transport:
             return super().mix(x, pairing, hints, generator)
         assert hints.saliency is not None  # declared in `needs`
         size = x.shape[-2:]
         blocks = self.draw_blocks(size, generator)
-        mask = self.cut(x, pairing, hints, blocks)
+        mask = self.find_mask(x, pairing, hints, blocks)
 
         height, width = self.moved_sides(size, blocks)
         grid = size[0] // height, size[1] // width

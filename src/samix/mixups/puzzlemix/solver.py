@@ -1,16 +1,17 @@
 """Minimises PuzzleMix's energy for a whole batch in tensor operations, close to the exact graph cut.
 
-Between 0 and 1 the energy is a convex quadratic: along one share s_b it is the parabola through its values at
-0, 1/2 and 1, and its lowest point depends on the neighbours linearly,
+Between 0 and 1 the energy is a convex quadratic. Along one share s_b it is the parabola through its values at
+0, 1/2 and 1, whose lowest point is a linear function of the neighbours:
 
     s_b = (sum_b' w_bb' s_b' + (q - 3 p) / 2) / (sum_b' w_bb' + 2 (q - p)),
     p = cost(1/2) - cost(0), q = cost(1) - cost(1/2).
 
 So: (1) minimise over [0, 1] by red-black successive over-relaxation; (2) round to the nearest share;
-(3) iterated conditional modes, which is the same step rounded (the best of three points of a parabola is
-the one nearest to its lowest point) and never raises the energy. Two by two blocks are enumerated instead.
-Our own solver: the official code runs alpha-beta swaps picture by picture. `benchmarks/puzzle_gap.py`
-measures how far from the minimum it ends and how much sooner.
+(3) iterated conditional modes (ICM): the same step, rounded (of three points of a parabola, the best is the
+nearest to its lowest point), which never raises the energy. Grids of 2 x 2 blocks are enumerated instead.
+
+The solver is our own; the official code runs alpha-beta swaps picture by picture. `benchmarks/puzzle_gap.py`
+measures the gap to the exact minimum and the time.
 """
 
 from functools import lru_cache
@@ -33,7 +34,7 @@ Grid: TypeAlias = Float[Tensor, "n m B"]
 
 
 class Steps(NamedTuple):
-    """The lowest point of each block's parabola: a constant, and what its neighbours add."""
+    """The lowest point of each block's parabola: a constant, and the weights of its four neighbours."""
 
     constant: Grid
     up: Grid
@@ -42,8 +43,8 @@ class Steps(NamedTuple):
     right: Grid
 
 
-def steps_of(energy: Energy) -> Steps:
-    """The lowest points of all parabolas as linear functions of the neighbours."""
+def make_steps(energy: Energy) -> Steps:
+    """The lowest point of every block's parabola as a linear function of its neighbours."""
     unary, below, beside = (part.movedim(-3, -1).contiguous() for part in energy)
     p, q = unary.diff(dim=0)
     up, down = F.pad(below, (0, 0, 0, 0, 1, 0)), F.pad(below, (0, 0, 0, 0, 0, 1))
@@ -53,9 +54,9 @@ def steps_of(energy: Energy) -> Steps:
 
 
 def descend(steps: Steps, start: Grid, rounds: int, step: float = 1.0, discrete: bool = False) -> Grid:
-    """Rounds of coordinate descent, black blocks first, then white ones.
+    """Runs `rounds` of coordinate descent: black blocks of a checkerboard first, then white ones.
 
-    `step` > 1 goes beyond the lowest point (over-relaxation); `discrete` keeps to whole labels.
+    `step` > 1 goes beyond the lowest point (over-relaxation); `discrete` rounds to whole labels.
     """
     padded = F.pad(start, (0, 0, 1, 1, 1, 1))
     labels = padded[1:-1, 1:-1]
@@ -78,15 +79,15 @@ def checkerboard(rows: int, columns: int, device: torch.device) -> tuple[Tensor,
 
 
 @lru_cache(maxsize=16)
-def labelings(rows: int, columns: int, device: torch.device) -> Tensor:
-    """All ways to label a grid, [3^(n m), 1, n, m]."""
+def all_labelings(rows: int, columns: int, device: torch.device) -> Tensor:
+    """Every possible labeling of a grid, [3^(n m), 1, n, m]."""
     labels = torch.tensor(list(product(range(3), repeat=rows * columns)), device=device)
     return labels.view(-1, 1, rows, columns)
 
 
-def enumerate_all(energy: Energy) -> PerBlock:
-    """The exact minimum by trying all labelings; for a handful of blocks."""
-    labels = labelings(*energy.unary.shape[2:], energy.unary.device)
+def solve_by_enumeration(energy: Energy) -> PerBlock:
+    """The exact minimum, found by trying all labelings; only for a few blocks."""
+    labels = all_labelings(*energy.unary.shape[2:], energy.unary.device)
     chosen, shares = F.one_hot(labels, 3).movedim(-1, 1).to(energy.unary), labels.to(energy.unary) / 2
     # Sums instead of matrix products, which autocast would round.
     costs = (chosen * energy.unary).sum(dim=(1, 3, 4))  # [labelings, B]
@@ -99,8 +100,8 @@ def enumerate_all(energy: Energy) -> PerBlock:
 def solve(energy: Energy) -> PerBlock:
     """Shares in {0, 1/2, 1} of low energy for every picture; exact for 2 x 2 blocks."""
     if energy.unary[0, 0].numel() <= 4:
-        return enumerate_all(energy)
-    steps = steps_of(energy)
+        return solve_by_enumeration(energy)
+    steps = make_steps(energy)
     relaxed = descend(steps, torch.ones_like(steps.constant), RELAXING_ROUNDS, step=OVER_RELAXATION)
     labels = descend(steps, relaxed.round(), ICM_ROUNDS, discrete=True)
     return labels.movedim(-1, 0) / 2

@@ -1,13 +1,12 @@
-"""Moves the salient blocks of an image to where the mask shows it (PuzzleMix, arXiv 2009.06962).
+"""Moves the salient blocks of an image to where the mask shows the image (PuzzleMix, arXiv 2009.06962).
 
-Source block p in target block r costs eps C_pr - u(p) z_r: C is the squared distance (sides of the picture
-= 1), u the saliency, z_r = 1 where the mask shows the image. In every round each source asks for its
-cheapest target, each target takes the cheapest source that asks at a negative cost, and whoever is
-refused asks elsewhere in the next round. As u(p) does not depend on r, a source asks for displayed
-targets in the order of their distance, so ranks of distances replace the N x N cost matrix per picture.
+Moving source block p to target block r costs eps C_pr - u(p) z_r: C is the squared distance (with sides of
+the picture = 1), u the saliency, z_r = 1 where the mask shows the image. In every round each source asks for
+its cheapest target, each target accepts the cheapest source that asks at a negative cost, and refused sources
+ask for another target in the next round. As u(p) does not depend on r, a source asks for shown targets in the
+order of their distance, so ranks of distances replace the N x N cost matrix of each picture.
 
-Differs from the official code: a target that nobody won keeps its own block instead of turning black. The
-mask hides such targets, unless their own saliency is exactly 0.
+Differs from the official code: a target that no source won keeps its own block instead of turning black.
 """
 
 from functools import lru_cache
@@ -26,19 +25,19 @@ Plan: TypeAlias = Int[Tensor, "B N"]
 
 
 class Neighbours(NamedTuple):
-    """The N blocks of a grid as each block sees them: from the nearest (itself) to the farthest."""
+    """For each of the N blocks of a grid, all blocks from the nearest (itself) to the farthest."""
 
     rank: Int[Tensor, "N N"]
     """rank[p, r]: how many blocks are nearer to p than r; equally near ones in reading order."""
     block: Int[Tensor, "N N+1"]
-    """The block of each rank; rank N is nobody."""
+    """The block of each rank; rank N stands for no block."""
     distance: Float[Tensor, "N N+1"]
-    """Its squared distance, with both sides of the grid 1 long; nobody is infinitely far."""
+    """The squared distance of each rank, with both sides of the grid 1 long; infinite for rank N."""
 
 
 @lru_cache(maxsize=16)
 def neighbours(rows: int, columns: int, device: torch.device) -> Neighbours:
-    """The same for every picture, so computed once per grid."""
+    """The neighbours of a grid; cached, because they are the same for every picture."""
     sides = (torch.linspace(0, 1, side, dtype=torch.float64) for side in (rows, columns))
     places = torch.cartesian_prod(*sides)
     distance = (places[:, None] - places[None]).square().sum(dim=2)
@@ -50,28 +49,28 @@ def neighbours(rows: int, columns: int, device: torch.device) -> Neighbours:
 
 @torch.no_grad()
 def transport_plan(saliency: PerBlock, shown: PerBlock, epsilon: float = 0.8) -> Plan:
-    """The source of every target after max(n, m) rounds; `shown` is positive where the image shows."""
+    """The source of every target after max(n, m) rounds; `shown` > 0 where the mask shows the image."""
     rows, columns = saliency.shape[1:]
     rank, block, distance = neighbours(rows, columns, saliency.device)
-    value, nobody = saliency.flatten(1), rows * columns
-    sources = torch.arange(nobody, device=saliency.device).expand_as(value)
-    hidden = (shown.flatten(1) <= 0).to(rank) * nobody
-    open_ranks = torch.maximum(rank, hidden[:, None])  # [B, source, target]; nobody: not to be asked
+    value, no_block = saliency.flatten(1), rows * columns
+    sources = torch.arange(no_block, device=saliency.device).expand_as(value)
+    hidden = (shown.flatten(1) <= 0).to(rank) * no_block
+    open_ranks = torch.maximum(rank, hidden[:, None])  # [B, source, target]; rank N: must not be asked
     for _ in range(max(rows, columns)):
         nearest = open_ranks.amin(dim=2).long()
-        entry = nearest + sources * (nobody + 1)
+        entry = nearest + sources * (no_block + 1)
         target, cost = block.take(entry), epsilon * distance.take(entry) - value
         cheapest = torch.zeros_like(cost).scatter_reduce(1, target, cost, "amin").gather(1, target)
         # Among equal costs the first source in reading order wins.
-        bidder = sources.where((cost == cheapest) & (cost < 0), nobody)
-        winner = torch.full_like(sources, nobody).scatter_reduce(1, target, bidder, "amin")
+        bidder = sources.where((cost == cheapest) & (cost < 0), no_block)
+        winner = torch.full_like(sources, no_block).scatter_reduce(1, target, bidder, "amin")
         lost = winner.gather(1, target) != sources
-        open_ranks.scatter_(2, target[..., None], nearest.masked_fill(lost, nobody).to(rank)[..., None])
-    return winner.where(winner < nobody, sources)
+        open_ranks.scatter_(2, target[..., None], nearest.masked_fill(lost, no_block).to(rank)[..., None])
+    return winner.where(winner < no_block, sources)
 
 
 def move_blocks(planes: Tensor, plan: Plan, grid: tuple[int, int]) -> Tensor:
-    """[B, K, H, W] cut into a grid of blocks, each replaced by the block that the plan names."""
+    """Cuts planes [B, K, H, W] into blocks and replaces each by the block that the plan names."""
     rows, columns = grid
     blocks = planes.unflatten(3, (columns, -1)).unflatten(2, (rows, -1))  # [B, K, n, h, m, w]
     blocks = blocks.permute(0, 2, 4, 1, 3, 5).flatten(1, 2)  # [B, N, K, h, w]
