@@ -10,8 +10,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from samix import Mix, mixed_accuracy
-from samix.data.datasets import Data, load_data
-from samix.data.views import normalize
+from samix.data import Data, load_data, normalize
 
 STEPS = int(sys.argv[1]) if len(sys.argv) > 1 else 150
 torch.manual_seed(0)

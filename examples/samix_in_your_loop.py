@@ -9,8 +9,7 @@ import torch
 from torch import nn
 
 from samix import SAMix
-from samix.data.datasets import Data, load_data
-from samix.data.views import normalize
+from samix.data import Data, load_data, normalize
 
 STEPS = int(sys.argv[1]) if len(sys.argv) > 1 else 150
 torch.manual_seed(0)

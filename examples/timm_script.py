@@ -13,8 +13,7 @@ from timm.loss import SoftTargetCrossEntropy
 from timm.optim import create_optimizer_v2
 from timm.scheduler import CosineLRScheduler
 
-from samix.data.datasets import Data, load_data
-from samix.data.views import normalize
+from samix.data import Data, load_data, normalize
 
 STEPS = int(sys.argv[1]) if len(sys.argv) > 1 else 120
 torch.manual_seed(0)

@@ -6,7 +6,11 @@ from pathlib import Path
 import pytest
 
 FOLDER = Path(__file__).resolve().parents[1] / "examples" / "integrations"
-PACKAGES = {"lightning_module.py": "lightning", "huggingface_trainer.py": "transformers"}
+PACKAGES = {
+    "lightning_module.py": "lightning",
+    "lightning_samix.py": "lightning",
+    "huggingface_trainer.py": "transformers",
+}
 
 
 def test_value_every_integration_names_its_package():

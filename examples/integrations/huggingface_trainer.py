@@ -14,10 +14,10 @@ from torch.nn import functional as F
 from torch.utils.data import Dataset
 from transformers import Trainer, TrainingArguments, ViTConfig, ViTForImageClassification
 
-from samix.data.datasets import Data, ImageSet, load_data
-from samix.data.views import normalize
+from samix.data import Data, ImageSet, load_data, normalize
 
 STEPS = int(sys.argv[1]) if len(sys.argv) > 1 else 150
+torch.manual_seed(0)
 data = load_data(Data(name="digits", size=16, view="none"))
 
 

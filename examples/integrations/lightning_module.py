@@ -13,8 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, TensorDataset
 
-from samix.data.datasets import Data, load_data
-from samix.data.views import normalize
+from samix.data import Data, load_data, normalize
 
 STEPS = int(sys.argv[1]) if len(sys.argv) > 1 else 150
 

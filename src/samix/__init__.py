@@ -4,10 +4,22 @@ from samix import _moved, _torchvision  # noqa: F401  (must come before anything
 from samix.core.mixed import Mixed, blend
 from samix.core.pairing import Pairing, draw_pairing
 from samix.evaluate.mixed_accuracy import mixed_accuracy
-from samix.learned.automix import AutoMixed
-from samix.learned.mixer import Mixer, MixerConfig
-from samix.learned.samix import LearnedMixup, SAMix
-from samix.learned.watch import MixerWatch
+from samix.learned import (
+    Adjusting,
+    AutoMixed,
+    ClusterMixup,
+    InstanceMixup,
+    LearnedMixup,
+    MaskLoss,
+    Mixer,
+    MixerConfig,
+    MixerWatch,
+    MomentumCopy,
+    SAMix,
+    SAMixC,
+    SAMixI,
+    Speed,
+)
 from samix.methods.around.mixing import Mixing
 from samix.methods.supervised import Objective, Supervised, linear_head
 from samix.mix import Mix
@@ -21,10 +33,14 @@ _moved.install()
 __all__ = [
     "ENCODERS",
     "MIXUPS",
+    "Adjusting",
     "AutoMixed",
+    "ClusterMixup",
     "CutMix",
     "Encoder",
+    "InstanceMixup",
     "LearnedMixup",
+    "MaskLoss",
     "Mix",
     "MixUp",
     "Mixed",
@@ -32,9 +48,13 @@ __all__ = [
     "MixerConfig",
     "MixerWatch",
     "Mixing",
+    "MomentumCopy",
     "Objective",
     "Pairing",
     "SAMix",
+    "SAMixC",
+    "SAMixI",
+    "Speed",
     "Supervised",
     "__version__",
     "blend",

@@ -45,6 +45,15 @@ class Mix:
         layer: name of the model's layer whose maps AttentiveMix reads.
         teacher: a frozen classifier, for SuperMix; None takes the model.
         mean, std: how the images were normalised, for policies that look at pixels.
+
+    Labels weigh what one sees, here of a black and a white image:
+
+    >>> x, y = torch.stack([torch.zeros(3, 32, 32), torch.ones(3, 32, 32)]), torch.tensor([0, 1])
+    >>> x_mix, rows = Mix("cutmix", classes=2)(x, y)
+    >>> x_mix.shape, rows.shape
+    (torch.Size([2, 3, 32, 32]), torch.Size([2, 2]))
+    >>> torch.allclose(x_mix.mean(dim=(1, 2, 3)), rows[:, 1])
+    True
     """
 
     def __init__(
@@ -107,14 +116,14 @@ class Mix:
         supplier = known if known.network is not None else known._replace(network=model)
         hints = supplier(self.policy.needed(pairing), x, y)
         outputs, mixed = self.policy.run(model, x, pairing, hints, self.generator)
-        return outputs, self.relabelled(mixed, pairing)
+        return outputs, self.relabel(mixed, pairing)
 
     def mixed(self, x: Tensor, y: Tensor) -> Mixed:
         """The whole mixed batch: images, masks, pairing; `mixed.dense(target)` mixes a per-pixel target."""
         check_batch(x, y)
         pairing = self.draw(x)
         hints = self.supplier(self.policy.needed(pairing), x, y)
-        return self.relabelled(self.policy(x, pairing, hints, self.generator), pairing)
+        return self.relabel(self.policy(x, pairing, hints, self.generator), pairing)
 
     def rows(self, mixed: Mixed, y: Tensor) -> SoftLabels:
         """Soft labels of a mixed batch."""
@@ -155,7 +164,7 @@ class Mix:
         position = torch.arange(len(values))
         return values[torch.minimum(position, position.flip(0))]
 
-    def relabelled(self, mixed: Mixed, drawn: Pairing) -> Mixed:
+    def relabel(self, mixed: Mixed, drawn: Pairing) -> Mixed:
         """The batch with the drawn lam as label weight where that was asked for."""
         if self.correct_lam or mixed.parents is not None:
             return mixed
@@ -167,9 +176,11 @@ def one_policy(given: Policies, alpha: float | None, *, per_sample: bool) -> Pol
     if isinstance(given, Mapping):
         if not given or min(given.values()) < 0 or sum(given.values()) <= 0:
             raise ValueError(f"probabilities must be 0 or more and not all 0; got {dict(given)}.")
-        shares = [(named(name), float(share)) for name, share in given.items()]
+        shares = [(find_policy(name), float(share)) for name, share in given.items()]
     else:
-        shares = [(named(each), 1.0) for each in ([given] if isinstance(given, str | Policy) else given)]
+        shares = [
+            (find_policy(each), 1.0) for each in ([given] if isinstance(given, str | Policy) else given)
+        ]
         if not shares:
             raise ValueError("name at least one policy.")
     # A policy that switches stands for its members, so that alpha reaches these.
@@ -190,7 +201,7 @@ def members_of(policy: Policy) -> list[tuple[Policy, float]]:
     return [(policy, 1.0)]
 
 
-def named(policy: str | Policy) -> Policy:
+def find_policy(policy: str | Policy) -> Policy:
     """A policy by its name in `MIXUPS`, with its own defaults."""
     if isinstance(policy, Policy):
         return policy

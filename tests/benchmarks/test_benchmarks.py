@@ -1,5 +1,6 @@
 """The benchmarks run and print what they promise; a step's work is pinned by counting operations."""
 
+import functools
 import importlib.util
 import json
 import sys
@@ -10,7 +11,7 @@ import pytest
 import torch
 from torch import nn
 
-from samix.data.datasets import Data
+from samix.data import Data
 from samix.engine.classification import Recipe
 from samix.engine.loop import train
 from samix.learned.mixer import MixerConfig
@@ -33,8 +34,16 @@ def steptime():
     return load("steptime")
 
 
-@pytest.mark.slow
-def test_steptime_prints_json(steptime, capsys):
+@pytest.fixture(scope="module")
+def work(steptime):
+    """Operations of one step on 16 pictures, counted once for every row."""
+    return functools.cache(lambda row: steptime.count_flops(steptime.make_step(steptime.ROWS[row], 16)))
+
+
+@pytest.mark.parametrize("peak", ["given", pytest.param("measured", marks=pytest.mark.slow)])
+def test_value_steptime_prints_json(steptime, capsys, monkeypatch, peak):
+    if peak == "given":  # measuring it takes a process per row
+        monkeypatch.setattr(steptime, "peak_of", lambda row, batch, threads: 500.0)
     steptime.main(["--rows", "samix", "--rounds", "1", "--batch", "4", "--threads", "1", "--json"])
     rows = json.loads(capsys.readouterr().out)["rows"]
     assert [row["row"] for row in rows] == ["plain", "samix"]
@@ -44,43 +53,41 @@ def test_steptime_prints_json(steptime, capsys):
     assert all(row["peak_mb"] > 100 for row in rows)
 
 
-def test_steptime_has_the_rows_of_the_table(steptime):
+def test_value_steptime_has_the_rows_of_the_table(steptime):
     assert {"plain", "mixup", "cutmix", "automix", "samix", "samix-fast"} <= set(steptime.ROWS)
 
 
-@pytest.mark.slow
+MOST_WORK = {
+    "mixup": 1.0,
+    "cutmix": 1.0,
+    "automix": 2.94,
+    "samix": 2.94,
+    "samix-fast": 1.62,
+    "samix-fast-one-head": 1.72,  # 6 of 16 pictures; of 64 it is 1.66
+    "moco-v2+mixup": 1.76,
+    "moco-v2+samix-i": 2.46,
+    "moco-v2+samix-i-fast": 2.08,
+    "moco-v2+samix-c": 2.46,
+}
+QUICK = ("mixup", "samix", "samix-fast")
+
+
 @pytest.mark.parametrize(
-    ("row", "most"),
-    [
-        ("mixup", 1.0),
-        ("cutmix", 1.0),
-        ("automix", 2.94),
-        ("samix", 2.94),
-        ("samix-fast", 1.62),
-        ("samix-fast-one-head", 1.72),  # 6 of 16 pictures; of 64 it is 1.66
-        ("moco-v2+mixup", 1.76),
-        ("moco-v2+samix-i", 2.46),
-        ("moco-v2+samix-i-fast", 2.08),
-        ("moco-v2+samix-c", 2.46),
-    ],
+    "row", [pytest.param(row, marks=() if row in QUICK else pytest.mark.slow) for row in MOST_WORK]
 )
-def test_work_of_a_step(steptime, row, most):
+def test_value_work_of_a_step(steptime, work, row):
     # Two encoder steps (2), maps without the last stage (.25), frozen forward and input gradient (.67). MoCo
     # itself is an encoder step and a forward (1.33), to which these add.
-    theirs, mine = (
-        steptime.count_flops(steptime.make_step(steptime.ROWS[name], 16))
-        for name in (steptime.baseline(row), row)
-    )
-    assert mine / theirs <= most
+    assert work(row) / work(steptime.baseline(row)) <= MOST_WORK[row]
 
 
-def test_unknown_row_is_refused(steptime, capsys):
+def test_error_unknown_row_is_refused(steptime, capsys):
     with pytest.raises(SystemExit):
         steptime.main(["--rows", "nomix"])
     assert "nomix" in capsys.readouterr().err
 
 
-def test_interleave_times_every_row_in_every_round(steptime):
+def test_value_interleave_times_every_row_in_every_round(steptime):
     calls = []
     steps = {name: lambda name=name: calls.append(name) for name in "abc"}
     times = steptime.interleave(steps, rounds=3)
@@ -88,8 +95,7 @@ def test_interleave_times_every_row_in_every_round(steptime):
     assert all(len(values) == 3 for values in times.values())
 
 
-@pytest.mark.slow
-def test_loading_prints_json(capsys):
+def test_value_loading_prints_json(capsys):
     load("loading").main(["--rounds", "1", "--block", "1", "--batch", "4", "--json"])
     tables = json.loads(capsys.readouterr().out)
     rows, pairs = tables["rows"], tables["pairs"]
@@ -101,8 +107,7 @@ def test_loading_prints_json(capsys):
     assert all(row["loading"] > 0 and row["torchvision"] > 0 and row["ratio"] > 0 for row in pairs)
 
 
-@pytest.mark.slow
-def test_mixups_prints_every_peer_beside_ours(monkeypatch, capsys):
+def test_value_mixups_prints_every_peer_beside_ours(monkeypatch, capsys):
     mixups = load("mixups")
     monkeypatch.setattr(mixups, "BATCHES", {32: 8, 224: 2})
     monkeypatch.setattr(
@@ -119,14 +124,14 @@ def test_mixups_prints_every_peer_beside_ours(monkeypatch, capsys):
     assert all((row["ratio"] is None) == (row["peer"] == "") for row in rows)
 
 
-def test_steptime_compares_attentive_policies_with_their_own_network(steptime):
+def test_value_steptime_compares_attentive_policies_with_their_own_network(steptime):
     assert steptime.baseline("transmix") == "plain-vit" and steptime.baseline("fmix") == "plain"
     for name in steptime.ROWS:
         theirs, own = steptime.ROWS[steptime.baseline(name)], steptime.ROWS[name]
         assert theirs.encoder == own.encoder
 
 
-def test_mask_worth_compares_masks_for_the_same_pairs():
+def test_value_mask_worth_compares_masks_for_the_same_pairs():
     mask_worth = load("mask_worth")
     torch.manual_seed(0)
     network = nn.Sequential(
@@ -151,7 +156,7 @@ def test_mask_worth_compares_masks_for_the_same_pairs():
     assert mask_worth.measure(model, x, y, batch=8, batches=3, seed=0) == list(rows.values())
 
 
-def test_mask_worth_refuses_a_run_without_masks(tmp_path):
+def test_error_mask_worth_refuses_a_run_without_masks(tmp_path):
     recipe = Recipe(data=Data(size=16, train_pictures=24, test_pictures=12), encoder=Network(width=4))
     train(replace(recipe, epochs=1, batch_size=6), tmp_path, name="tiny/plain", quiet=True)
     with pytest.raises(SystemExit, match="learns no masks: its mixup is plain"):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from samix.cli import run
+from samix.report import page, style
 
 SMALL = [
     "--epochs", "2", "--batch_size", "8", "--encoder.width", "4", "--machine.accelerator", "cpu",
@@ -19,6 +20,14 @@ SMALL = [
 def small() -> list[str]:
     """Words that shrink a recipe to seconds."""
     return SMALL
+
+
+@pytest.fixture(autouse=True)
+def coarse_pictures(monkeypatch) -> None:
+    """Coarse pixels: these tests look for pictures, not at them."""
+    write_png = style.write_png
+    for module in (style, page):
+        monkeypatch.setattr(module, "write_png", lambda figure, target, dpi=20: write_png(figure, target, 20))
 
 
 @pytest.fixture

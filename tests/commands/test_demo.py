@@ -6,9 +6,25 @@ from dataclasses import replace
 import pytest
 
 from samix.commands import demo
-from samix.data.datasets import Data
+from samix.data import Data
 from samix.nn.zoo import Network
 from samix.recipes import find_recipe
+
+
+def test_value_every_row_is_trained_as_asked_and_shown(call, monkeypatch, write_run, tmp_path):
+    trained = []
+
+    def write_instead(command, recipe, folder, name, words, *, quiet):
+        trained.append((name, recipe.seed, recipe.epochs, words))
+        assert folder == write_run(name, name.partition("/")[2], recipe.seed).relative_to(tmp_path)
+
+    monkeypatch.setattr(demo, "train_one", write_instead)
+    out = call("demo", "--seed", 3, "--epochs", 2)
+    names = [f"demo/{row}" for row in ("plain", "mixup", "cutmix", "samix")]
+    assert trained == [(name, 3, 2, [name, "--seed", "3", "--epochs", "2"]) for name in names]
+    assert out.splitlines()[-1] == "page: runs/demo/report.html"
+    page = (tmp_path / "runs" / "demo" / "report.html").read_text()
+    assert all(f"samix train {name}" in page for name in names)
 
 
 @pytest.mark.slow

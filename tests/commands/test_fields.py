@@ -1,17 +1,22 @@
 """Recipes as words and as YAML: there and back, and refused by name."""
 
-from dataclasses import replace
+import warnings
+from dataclasses import dataclass, replace
+from operator import attrgetter
+from typing import Any, Literal
 
 import pytest
 import yaml
+from jsonargparse import ArgumentParser
 
-from samix.commands.fields import from_yaml, override
+from samix.commands.fields import explain, from_yaml, override
+from samix.core.renamed import OLD_NAMES
 from samix.engine.classification import POLICIES, Recipe
 from samix.engine.machine import Machine
 from samix.engine.optim import Optimizer
-from samix.engine.training import to_dict
-from samix.learned.mixer import MixerConfig
-from samix.learned.samix import LearnedMixup
+from samix.engine.pretraining import VIEW_POLICIES, Pretraining
+from samix.engine.training import Training, to_dict
+from samix.learned import LEARNED, LEARNED_WITHOUT_LABELS, LearnedMixup, MixerConfig
 from samix.mixups import CutMix
 from samix.recipes import RECIPES
 
@@ -115,3 +120,155 @@ def test_value_what_may_be_null(file):
         "optimizer: {clip: null}\ndata: {train_pictures: null, test_resize: null}\nmachine: {threads: null}\n"
     )
     assert from_yaml(file(text)) == Recipe()
+
+
+# Closed sets of words.
+
+WRONG_WORDS = {  # field: a wrong word, the one to suggest, all of them
+    "data.view": ("crop_flip", "crop-flip", "crop-flip, resized-crop, none"),
+    "optimizer.name": ("", None, "sgd, adamw, lamb, lars"),
+    "machine.tracker": ("wand b", "wandb", "none, tensorboard, wandb"),
+    "mixup.mixer.upsample": ("billinear", "bilinear", "bilinear, nearest"),
+}
+
+
+def complaint(field: str) -> str:
+    """What is said of a wrong word."""
+    value, right, known = WRONG_WORDS[field]
+    hint = f" Did you mean '{right}'?" if right else ""
+    return f"unknown {field} '{value}'.{hint} Available: {known}."
+
+
+@pytest.mark.parametrize("field", WRONG_WORDS)
+def test_error_a_wrong_word_on_the_command_line(field):
+    value = WRONG_WORDS[field][0]
+    for words in ([f"--{field}", value], [f"--{field}={value}"]):
+        with pytest.raises(ValueError) as refused:
+            override(Recipe(mixup=LearnedMixup()), words)
+        assert str(refused.value) == complaint(field)
+
+
+@pytest.mark.parametrize("field", WRONG_WORDS)
+def test_error_a_wrong_word_in_a_file(field, file):
+    settings: Any = WRONG_WORDS[field][0]
+    for name in reversed(field.split(".")):
+        settings = {name: settings}
+    settings["mixup"] = {"name": "samix"} | settings.get("mixup", {})
+    path = file(yaml.safe_dump(settings))
+    with pytest.raises(ValueError) as refused:
+        from_yaml(path)
+    assert str(refused.value) == f"{path}: {complaint(field)}"
+
+
+def test_error_null_where_a_word_must_stand():
+    with pytest.raises(ValueError, match="unknown optimizer.name 'null'. Available: sgd"):
+        override(Recipe(), ["--optimizer.name", "null"])
+    with pytest.raises(ValueError, match="--epochs must be a whole number, got null."):
+        override(Recipe(), ["--epochs", "null"])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ball:
+    """Settings with a word that may be null."""
+
+    colour: Literal["red", "blue"] | None = None
+
+
+def test_error_a_wrong_word_that_may_be_null():
+    parser = ArgumentParser(exit_on_error=False)
+    parser.add_class_arguments(Ball, "ball")
+    assert parser.parse_args(["--ball.colour", "null"]).ball.colour is None
+    with pytest.raises(Exception, match="Literal") as refused:
+        parser.parse_args(["--ball.colour", "bleu"])
+    text = " ".join(str(refused.value).split())
+    expected = "unknown ball.colour 'bleu'. Did you mean 'blue'? Available: red, blue, null."
+    assert explain(text, "--") == expected
+    assert explain(text, "a.yaml: ") == f"a.yaml: {expected}"
+
+
+def test_value_a_complaint_without_a_field_stays_as_it_is():
+    assert explain("something else", "--") == "something else"
+
+
+# Names of settings before 0.2.
+
+OLD_VALUES = {
+    "beta": 0.7,
+    "beta_end": 0.3,
+    "mask_margin": 0.05,
+    "variance_weight": 0.25,
+    "adjust": 0.125,
+    "adjust_margin": 0.2,
+    "lam_margin": 0.03,
+    "warmup": 0.4,
+    "momentum": 0.95,
+    "momentum_end": 0.96,
+    "momentum_hold": 0.5,
+    "mixer_fraction": 0.6,
+    "mixer_probability": 0.8,
+}
+
+
+def plain_recipe(mixup: str) -> Training:
+    """A recipe with a learned mixup, supervised or not."""
+    known = LEARNED | LEARNED_WITHOUT_LABELS
+    kind = Recipe if mixup in LEARNED else Pretraining
+    return kind(mixup=known[mixup]())
+
+
+def test_value_every_old_name_is_tested():
+    assert set(OLD_VALUES) == set(OLD_NAMES)
+
+
+def new_words() -> list[str]:
+    """The old values under their new names."""
+    return [f"--mixup.{OLD_NAMES[old]}={value}" for old, value in OLD_VALUES.items()]
+
+
+@pytest.mark.parametrize("mixup", [*LEARNED, *LEARNED_WITHOUT_LABELS])
+@pytest.mark.parametrize("equals", ["=", " "])
+def test_value_old_words_set_what_the_new_ones_set(mixup, equals):
+    base = plain_recipe(mixup)
+    words = " ".join(f"--mixup.{old}{equals}{value}" for old, value in OLD_VALUES.items()).split(" ")
+    with pytest.warns(FutureWarning) as warned:
+        changed = override(base, words)
+    assert changed == override(base, new_words())
+    says = {str(warning.message) for warning in warned}
+    assert says == {f"--mixup.{old} is now called --mixup.{new}." for old, new in OLD_NAMES.items()}
+    for place in OLD_NAMES.values():
+        find = attrgetter(place)
+        assert find(changed.mixup) != find(base.mixup), "a default would show nothing"
+
+
+@pytest.mark.parametrize("mixup", [*LEARNED, *LEARNED_WITHOUT_LABELS])
+def test_value_an_old_file_gives_the_recipe_of_a_new_one(mixup, file):
+    base = plain_recipe(mixup)
+    new = override(base, new_words())
+    values = to_dict(new)
+    assert from_yaml(file(yaml.safe_dump(values))) == new
+    groups = {place.partition(".")[0] for place in OLD_NAMES.values()}
+    values["mixup"] = {
+        name: value for name, value in values["mixup"].items() if name not in groups
+    } | OLD_VALUES
+    assert from_yaml(file(yaml.safe_dump(values))) == new
+
+
+def test_value_old_and_new_names_in_one_file(file):
+    text = "mixup: {name: samix, beta: 0.7, mask: {margin: 0.05}}\n"
+    new = "mixup: {name: samix, mask: {beta: 0.7, margin: 0.05}}\n"
+    assert from_yaml(file(text)) == from_yaml(file(new))
+
+
+def test_value_new_names_give_no_warning():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        override(plain_recipe("samix"), ["--mixup.mask.beta", "0.7", "--optimizer.momentum", "0.8"])
+
+
+def test_value_mochi_keeps_a_warmup_of_its_own(file):
+    base = Pretraining(mixup=VIEW_POLICIES["mochi"]())
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        changed = override(base, ["--mixup.warmup", "0.5"])
+    assert changed == replace(base, mixup=replace(base.mixup, warmup=0.5)) != base
+    assert from_yaml(file(yaml.safe_dump(to_dict(changed)))) == changed

@@ -96,11 +96,16 @@ def test_value_default_protocol(data, network, protocol, folder):
         (["--exact", "--penalty", "0"], "penalty must be positive"),
         (["--epochs", "0"], "epochs must be at least 1, got 0"),
         (["--lr", "-1"], "lr must be positive, got -1.0"),
+        (
+            ["--schedule", "cosin"],
+            "unknown schedule 'cosin'. Did you mean 'cosine'? Available: step, cosine.",
+        ),
+        (["--view", "crop"], "unknown view 'crop'. Did you mean 'crop-flip'?"),
         (["--batch_size", "25"], "batch_size 25 is larger than the 24 training pictures"),
         (["--optimizer.lr", "1"], "unknown option --optimizer.lr: only --data.* and --machine.* are fields"),
     ],
 )
-def test_error_words(words, said, folder):
+def test_error_words(words, said, folder, unchecked_shapes):
     with pytest.raises(ValueError) as refused:
         run([str(folder), *words])
     assert said in str(refused.value)

@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from samix.commands.eval import run as evaluate
+
 WORDS = "--epochs 1 --batch_size 8 --data.size 16 --data.train_pictures 24 --data.test_pictures 12"
 WORDS += " --encoder.width 4 --machine.accelerator cpu --quiet"
 
@@ -21,16 +23,12 @@ def test_value_pretrain_then_neighbours_then_probe(call, tmp_path):
     assert (run / "knn.json").exists() and (run / "linear.json").exists()
 
 
-@pytest.mark.slow
 def test_value_seeds_and_methods(call, tmp_path):
     call("pretrain", "ssl-demo", "--method", "byol", "--seeds", 0, 1, *WORDS.split())
     assert {p.name for p in (tmp_path / "runs" / "ssl-demo" / "byol").iterdir()} == {"0", "1"}
 
 
-@pytest.mark.slow
 def test_error_eval_of_a_pretraining_names_the_right_commands(call, tmp_path):
     call("pretrain", "ssl-demo", "--out", "run", *WORDS.split())
     with pytest.raises(ValueError, match="samix linear"):
-        from samix.commands import eval as command
-
-        command.run([str(tmp_path / "run")])
+        evaluate([str(tmp_path / "run")])

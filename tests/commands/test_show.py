@@ -4,7 +4,15 @@ import shutil
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
+
+from samix.commands.show import own_hints
+
+
+@pytest.fixture
+def coarse_pictures() -> None:
+    """Not here: these tests ask how large a picture is."""
 
 
 def write(path, mode: str, size: tuple[int, int] = (40, 30)) -> None:
@@ -55,3 +63,14 @@ def test_value_only_the_wanted_policies(call, tmp_path):
 def test_error_an_unknown_policy_gets_a_suggestion(fail, tmp_path):
     write(tmp_path / "a.png", "RGB")
     assert "unknown mixup 'puzlemix'" in fail("show", "--images", "a.png", "a.png", "--mixups", "puzlemix")
+
+
+def test_value_the_teacher_prefers_the_nearer_picture():
+    pictures = torch.randint(0, 256, (2, 3, 32, 32), dtype=torch.uint8)
+    first, second = x = pictures / 255
+    teacher = own_hints(pictures).teacher
+    assert teacher(x).argmax(dim=1).tolist() == [0, 1]
+    torch.testing.assert_close(teacher(x).diagonal(), torch.zeros(2))
+    blends = torch.stack([weight * first + (1 - weight) * second for weight in (0.9, 0.6, 0.4, 0.1)])
+    assert teacher(blends).argmax(dim=1).tolist() == [0, 0, 1, 1]
+    assert (teacher(blends)[:, 0].diff() < 0).all()

@@ -4,6 +4,7 @@ import csv
 import json
 import shutil
 
+import numpy as np
 import pytest
 import torch
 import yaml
@@ -59,7 +60,7 @@ def test_error_another_recipe_in_the_same_folder(call, fail, small):
 
 
 def test_value_the_config_of_a_run_keeps_the_recipes_name(call, trained, tmp_path):
-    call("train", "--config", trained / "config.yaml", "--out", "twin", "--quiet")
+    call("train", "--config", trained / "config.yaml", "--out", "twin", "--quiet", "--epochs", 1)
     names = [json.loads((folder / "run.json").read_text())["name"] for folder in (trained, tmp_path / "twin")]
     assert names[0] == names[1] and "/" in names[0]
 
@@ -105,9 +106,6 @@ def test_value_mixups_by_name(name, call, small, tmp_path):
 
 
 def test_value_own_folder_of_pictures(call, small, tmp_path):
-    import numpy as np
-    from PIL import Image
-
     generator = np.random.default_rng(0)
     for part, count in (("train", 8), ("val", 2)):
         for name in ("cat", "dog"):

@@ -1,3 +1,5 @@
+"""Random pictures, and small folders of them."""
+
 from collections.abc import Callable
 from pathlib import Path
 

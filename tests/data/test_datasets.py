@@ -84,7 +84,7 @@ def test_value_digits_do_not_test_on_training_pictures():
 @pytest.mark.parametrize(
     ("name", "fields", "train", "test"),
     [
-        ("synthetic", {"size": 16}, 10_000, 2_000),
+        ("synthetic", {"size": 8}, 10_000, 2_000),
         ("synthetic", {"size": 16, "train_pictures": 25, "test_pictures": 13}, 25, 13),
         ("digits", {}, 1347, 450),
         ("digits", {"train_pictures": 33, "test_pictures": 17}, 33, 17),
@@ -109,15 +109,16 @@ def test_value_labels_count_the_pictures_in_use(request, name, fields, train, te
     ("fields", "words"),
     [
         ({"name": "cifar-10"}, r"unknown dataset 'cifar-10'. Did you mean 'cifar10'\?"),
-        ({"size": 4}, "data.size must be at least 8 pixels, got 4"),
-        ({"train_pictures": 0}, "data.train_pictures must be at least 2"),
+        ({"size": 4}, "data.size must be at least 8, got 4"),
+        ({"train_pictures": 0}, r"data.train_pictures must be at least 2 \(a pair\), or null for all, got 0"),
+        ({"test_resize": 16}, r"data.test_resize must be at least data.size \(32\).* got 16"),
         ({"test_pictures": 1}, "data.test_pictures must be at least 2"),
-        ({"view": "crop"}, r"unknown (data\.)?view 'crop'"),
+        ({"view": "crop"}, r"unknown data\.view 'crop'. Did you mean 'crop-flip'\?"),
         ({"min_scale": 0.0}, r"data.min_scale must lie in \(0, 1\]"),
         ({"workers": -1}, "data.workers must not be negative"),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )
-def test_error_settings(fields, words):
+def test_error_settings(fields, words, unchecked_shapes):
     with pytest.raises(ValueError, match=words):
         Data(**fields)

@@ -100,11 +100,11 @@ def test_value_a_subset_of_a_large_folder_stays_undecoded(folder, monkeypatch):
 
 
 def test_value_a_folder_of_tiny_imagenets_size_is_kept_in_memory(write, monkeypatch):
-    monkeypatch.setattr(folders, "gather", lambda read, count: torch.empty(count, 0))
+    monkeypatch.setattr(folders, "read_all", lambda read, count: torch.empty(count, 0))
     picture = write("one.png", size=(64, 64))
-    assert len(LazyPictures([picture] * 100_000).decoded()) == 100_000
-    assert isinstance(LazyPictures([picture] * 100_000).decoded(), torch.Tensor)
-    assert isinstance(LazyPictures([picture] * 200_000).decoded(), LazyPictures)
+    assert len(LazyPictures([picture] * 100_000).decode()) == 100_000
+    assert isinstance(LazyPictures([picture] * 100_000).decode(), torch.Tensor)
+    assert isinstance(LazyPictures([picture] * 200_000).decode(), LazyPictures)
 
 
 def test_value_only_wanted_pictures_are_decoded(folder):

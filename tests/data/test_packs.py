@@ -104,21 +104,21 @@ def test_error_a_broken_pack_is_named(write_pack, tmp_path):
 def test_error_a_broken_picture_names_its_pack():
     pictures = Packed([encoded(flat(10)), b"no picture"], Path("some.npz"))
     with pytest.raises(ValueError, match="cannot read a picture of some.npz"):
-        pictures.pick(torch.tensor([1])).decoded()
-    assert pictures.pick(torch.tensor([0])).decoded().shape == (1, 3, 32, 32)
+        pictures.pick(torch.tensor([1])).decode()
+    assert pictures.pick(torch.tensor([0])).decode().shape == (1, 3, 32, 32)
 
 
 @pytest.mark.parametrize("words", [True, False])
 def test_value_read_pack(write_pack, words):
     parts = read_pack(write_pack("some.npz", words=words))
     packed, labels, names = parts["train"]
-    pictures = packed.decoded()
+    pictures = packed.decode()
     assert pictures.shape == (6, 3, 32, 32) and pictures.dtype == torch.uint8
     assert [int(p.float().mean().round()) for p in pictures] == [0, 10, 20, 30, 40, 50]
     assert labels.tolist() == [0, 1, 2, 0, 1, 2] and labels.dtype == torch.int64
     assert names == (("cat", "dog", "car") if words else ("n01", "n02", "n03"))
     assert len(parts["val"][0]) == 3
-    assert torch.equal(packed.pick(torch.tensor([4, 1])).decoded(), pictures[[4, 1]])
+    assert torch.equal(packed.pick(torch.tensor([4, 1])).decode(), pictures[[4, 1]])
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_error_a_pack_of_one_split_cannot_be_trained_on_with_labels(write_pack):
 
 def test_value_pictures_of_several_sizes_stay_apart():
     packed = Packed([encoded(flat(10, 32)), encoded(flat(20, 24))], Path("some.npz"))
-    assert [tuple(picture.shape) for picture in packed.decoded()] == [(3, 32, 32), (3, 24, 24)]
+    assert [tuple(picture.shape) for picture in packed.decode()] == [(3, 32, 32), (3, 24, 24)]
 
 
 def test_value_root_then_variable_then_data_folder(tmp_path, monkeypatch):

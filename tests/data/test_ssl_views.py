@@ -10,13 +10,13 @@ from samix.core.seeds import seeded
 from samix.data import ssl_views
 from samix.data.ssl_views import AUGMENTS, Augment, two_views
 
-STILL = Augment(min_scale=1.0, jitter_prob=0.0, grey_prob=0.0, blur_prob=0.0, flip_prob=0.0)
+UNCHANGED = Augment(min_scale=1.0, jitter_prob=0.0, grey_prob=0.0, blur_prob=0.0, flip_prob=0.0)
 """Shows a square picture as it is."""
 
 
 def test_value_flip_probability(random_pictures):
     pictures = random_pictures(400, 6, 6)
-    seen = two_views(pictures, 6, (replace(STILL, flip_prob=0.3), replace(STILL, flip_prob=1.0)))
+    seen = two_views(pictures, 6, (replace(UNCHANGED, flip_prob=0.3), replace(UNCHANGED, flip_prob=1.0)))
     first, second = seen.chunk(2)
     assert torch.equal(second, pictures.flip(3))
     flipped = (first == pictures.flip(3)).flatten(1).all(dim=1)
@@ -29,7 +29,7 @@ def test_value_flip_probability(random_pictures):
 def test_value_first_views_come_first_whatever_the_parts(monkeypatch, part, listed, random_pictures):
     monkeypatch.setattr(ssl_views, "PART", part)
     pictures = random_pictures(7, 8, 8)
-    pair = (STILL, replace(STILL, flip_prob=1.0, solarize_prob=1.0))
+    pair = (UNCHANGED, replace(UNCHANGED, flip_prob=1.0, solarize_prob=1.0))
     seen = two_views(list(pictures) if listed else pictures, 8, pair)
     mirrored = torch.minimum(pictures, 255 - pictures).flip(3)
     assert torch.equal(seen, torch.cat([pictures, mirrored]))
@@ -39,9 +39,9 @@ def test_value_grey_first_leaves_no_colour(random_pictures):
     always = Augment(grey_prob=1.0, jitter_prob=1.0, blur_prob=0.0)
     pictures = random_pictures(4, 16, 16)
     with seeded(1):
-        after = ssl_views.view(pictures, 16, always)
+        after = ssl_views.random_view(pictures, 16, always)
     with seeded(1):
-        before = ssl_views.view(pictures, 16, replace(always, grey_first=True))
+        before = ssl_views.random_view(pictures, 16, replace(always, grey_first=True))
     for seen in (after, before):
         assert float((seen[:, 0] - seen[:, 2]).abs().max()) < 1e-3
     assert float((after - before).abs().max()) > 0.01

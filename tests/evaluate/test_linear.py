@@ -127,12 +127,12 @@ def test_value_other_numbers_of_epochs(epochs):
         ({"weight_decay": -1.0}, "weight_decay must not be negative, got -1.0"),
         ({"min_scale": 0.0}, r"min_scale must lie in \(0, 1\], got 0.0"),
         ({"schedule": "cosin"}, r"unknown schedule 'cosin'. Did you mean 'cosine'\?"),
-        ({"view": "crop"}, "unknown view 'crop'"),
+        ({"view": "crop"}, r"unknown view 'crop'. Did you mean 'crop-flip'\?"),
         ({"milestones": (80, 60)}, r"milestones must rise inside \(0, 100\), the epochs; got \(80, 60\)"),
         ({"epochs": 70}, r"milestones must rise inside \(0, 70\)"),
     ],
 )
-def test_error_values(changes, words):
+def test_error_values(changes, words, unchecked_shapes):
     with pytest.raises(ValueError, match=words):
         LinearProbe(**changes)
 

@@ -1,3 +1,5 @@
+"""Object retention against a slow loop, and for policies whose retention is known."""
+
 import pytest
 import torch
 from torch.testing import assert_close
@@ -42,21 +44,21 @@ def test_value_against_a_slow_loop():
     assert_close(kept.second, slow_share(1 - mask, second))
 
 
-def test_one_mask_serves_all_pairs():
+def test_value_one_mask_serves_all_pairs():
     torch.manual_seed(0)
     mask, objects = torch.rand(1, 1, 6, 5), random_objects()
     kept = object_retention(mask, objects, objects)
     assert_close(kept.first, slow_share(mask.expand(4, -1, -1, -1), objects))
 
 
-def test_summaries():
+def test_value_summaries():
     kept = Retention(torch.tensor([0.2, 1.0]), torch.tensor([0.6, 0.0]))
     assert_close(kept.both, torch.tensor([0.4, 0.5]))
     assert_close(kept.weaker, torch.tensor([0.2, 0.0]))
     assert_close(kept.clearest, torch.tensor([0.6, 1.0]))
 
 
-def test_partners_follow_the_index():
+def test_value_partners_follow_the_index():
     objects = random_objects(3)
     index = torch.tensor([2, 0, 1])
     mask = torch.rand(3, 1, 6, 5)
@@ -66,7 +68,7 @@ def test_partners_follow_the_index():
     assert_close(kept.second, slow_share(1 - mask, objects[index]))
 
 
-def test_empty_object_is_refused_by_position():
+def test_error_empty_object_is_refused_by_position():
     objects = random_objects()
     empty = objects.clone()
     empty[2] = False
@@ -75,7 +77,7 @@ def test_empty_object_is_refused_by_position():
 
 
 @pytest.mark.parametrize("lam", [0.0, 0.3, 0.5, 1.0])
-def test_mixup_keeps_exactly_lam(lam):
+def test_value_mixup_keeps_exactly_lam(lam):
     row = retention_sweep(MixUp(), draw_pictures(24), [lam])[0]
     assert row.lam == lam
     assert row.first == pytest.approx(lam, abs=1e-6)
@@ -85,7 +87,7 @@ def test_mixup_keeps_exactly_lam(lam):
     assert row.clearest == pytest.approx(max(lam, 1 - lam), abs=1e-6)
 
 
-def test_blind_cutmix_keeps_half_of_both_but_little_of_the_weaker():
+def test_value_blind_cutmix_keeps_half_of_both_but_little_of_the_weaker():
     generator = torch.Generator().manual_seed(0)
     rows = retention_sweep(
         lambda x, pairing: CutMix()(x, pairing, generator=generator), draw_pictures(960), [0.3, 0.5, 0.7]
@@ -95,14 +97,14 @@ def test_blind_cutmix_keeps_half_of_both_but_little_of_the_weaker():
     assert rows[0].first < rows[1].first < rows[2].first
 
 
-def test_a_policy_that_sees_objects_shows_above_one_half():
+def test_value_a_policy_that_sees_objects_shows_above_one_half():
     pictures = draw_pictures(60)
     row = retention_sweep(lambda x, p: keep_objects(x, p, pictures.masks), pictures, [0.5])[0]
     assert row.first == 1
     assert row.both > 0.7
 
 
-def test_every_lam_sees_the_same_pairs_and_no_picture_meets_itself():
+def test_invariant_every_lam_sees_the_same_pairs_and_no_picture_meets_itself():
     seen = []
 
     def spy(x, pairing):
@@ -115,6 +117,6 @@ def test_every_lam_sees_the_same_pairs_and_no_picture_meets_itself():
     assert all(torch.equal(early, late) for early, late in zip(seen[:3], seen[3:], strict=True))
 
 
-def test_one_picture_has_no_partner():
+def test_error_one_picture_has_no_partner():
     with pytest.raises(ValueError, match="at least 2 pictures"):
         retention_sweep(MixUp(), draw_pictures(1), [0.5])

@@ -11,7 +11,7 @@ from samix.recipes import find_recipe
 @pytest.mark.slow
 def test_value_a_trained_mixer_follows_lam(tmp_path):
     name, recipe = find_recipe("digits/samix")
-    short = replace(recipe, epochs=10, eval_every=10, data=replace(recipe.data, size=16))
+    short = replace(recipe, epochs=6, eval_every=6, data=replace(recipe.data, size=16))
     summary = train(short, tmp_path / "run", name=name, quiet=True)
     mask = summary["mask"]
     assert mask["correlation"] >= 0.95

@@ -3,6 +3,7 @@
 import pytest
 import torch
 
+from samix import recipes
 from samix.engine.classification import POLICIES
 from samix.engine.training import policy_name
 from samix.learned.samix import LearnedMixup
@@ -55,15 +56,15 @@ def test_value_learned_rows_have_the_papers_settings(family):
     for name, adjust, eta in (("samix", 0.25, 0.5), ("automix", 0.0, 1.0)):
         recipe = RECIPES[family].rows[name]
         mixup = recipe.mixup
-        assert (mixup.alpha, mixup.beta, mixup.beta_end, mixup.mask_margin) == (2.0, 0.1, 0.0, 0.1)
-        assert mixup.lam_margin == 0.08
-        assert mixup.variance_weight == (0.0 if name == "automix" else 2.0)
-        assert (mixup.momentum, mixup.momentum_end) == (0.999, 0.99999 if imagenet else 0.999999)
+        assert (mixup.alpha, mixup.mask.beta, mixup.mask.beta_end, mixup.mask.margin) == (2.0, 0.1, 0.0, 0.1)
+        assert mixup.adjusting.lam_margin == 0.08
+        assert mixup.mask.variance == (0.0 if name == "automix" else 2.0)
+        assert (mixup.copy.momentum, mixup.copy.momentum_end) == (0.999, 0.99999 if imagenet else 0.999999)
         assert mixup.mixer.init_std == 0.01
-        assert mixup.adjust == (0.0 if imagenet else adjust)
+        assert mixup.adjusting.prob == (0.0 if imagenet else adjust)
         assert mixup.eta == (0.1 if imagenet and name == "samix" else eta)
         assert (recipe.objective.clean_weight, recipe.objective.clean_fraction) == (1.0, 1.0)
-        assert mixup.mixer_fraction == 1.0
+        assert mixup.speed.fraction == 1.0
         assert recipe.optimizer.mixer_lr == 0.1
         assert recipe.optimizer.mixer_min_lr == (0.05 if family == "cifar100-r18" else 1e-3)
 
@@ -89,6 +90,10 @@ def test_value_alpha_of_the_papers_tables(mixup):
     families = ("cifar100-r18", "tiny-r18", "imagenet-r18", "imagenet-r50")
     assert tuple(find_recipe(family, mixup)[1].mixup.alpha for family in families) == ALPHAS[mixup]
     assert find_recipe("demo", mixup)[1].mixup.alpha == (2.0 if ALPHAS[mixup][0] == 2 else 1.0)
+
+
+def test_value_every_public_name_is_there():
+    assert all(hasattr(recipes, name) for name in recipes.__all__)
 
 
 def test_value_a_family_alone_takes_its_default():

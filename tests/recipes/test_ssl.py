@@ -7,8 +7,7 @@ from samix.engine.pretraining import METHODS, Pretraining
 from samix.engine.training import choice_name
 from samix.methods.ssl.base import Terms
 from samix.mixups import CutMix
-from samix.recipes import PRETRAININGS, find_pretraining
-from samix.recipes.ssl_base import PRESETS
+from samix.recipes import PRESETS, PRETRAININGS, find_pretraining
 
 ROWS = [f"{family}/{row}" for family, f in PRETRAININGS.items() for row in f.rows]
 
@@ -59,7 +58,7 @@ def test_value_settings_of_the_paper():
     _, moco = find_pretraining("imagenet-r50-ssl/moco-v2+samix-c")
     assert (moco.optimizer.lr, moco.batch_size, moco.epochs, moco.method.queue) == (0.03, 256, 200, 65536)
     assert (moco.mixup.alpha, moco.mixup.eta, moco.mixup.clusters.count) == (2.0, 0.5, 200)
-    assert moco.mixup.adjust_margin == 0.1 and moco.mixup.lam_margin < 0
+    assert moco.mixup.adjusting.margin == 0.1 and moco.mixup.adjusting.lam_margin < 0
     _, third = find_pretraining("imagenet-r50-ssl/moco-v3")
     assert (third.optimizer.name, third.optimizer.lr, third.batch_size, third.method.tau) == (
         "lars",

@@ -1,3 +1,5 @@
+"""Figures of mixed images: which picture stands where."""
+
 import io
 
 import numpy as np
@@ -7,10 +9,10 @@ from samix.report.figures import (
     attention_figure,
     comparison_figure,
     draw_samples,
-    inner,
+    inner_positions,
     same_pairs,
     sample_figure,
-    spread,
+    spread_positions,
 )
 from samix.report.style import write_png
 from samix.runs.samples import read_samples
@@ -38,18 +40,18 @@ def made(write_run):
     return read_samples(write_run("demo/mixup", "mixup"))
 
 
-def test_spread_keeps_both_ends():
-    assert spread(11, 3) == [0, 5, 10]
-    assert spread(2, 5) == [0, 1]
-    assert spread(5, 1) == [2]
+def test_value_spread_keeps_both_ends():
+    assert spread_positions(11, 3) == [0, 5, 10]
+    assert spread_positions(2, 5) == [0, 1]
+    assert spread_positions(5, 1) == [2]
 
 
-def test_inner_leaves_out_pure_images():
-    assert inner(np.array([0, 0.25, 0.5, 1]), 5) == [1, 2]
-    assert inner(np.array([0.0, 1.0]), 5) == [0, 1]
+def test_value_inner_leaves_out_pure_images():
+    assert inner_positions(np.array([0, 0.25, 0.5, 1]), 5) == [1, 2]
+    assert inner_positions(np.array([0.0, 1.0]), 5) == [0, 1]
 
 
-def test_samples_show_pictures_and_masks_where_they_belong(made):
+def test_value_samples_show_pictures_and_masks_where_they_belong(made):
     figure = sample_figure(made, "my title", pairs=2)
     shown = tiles(figure)
     assert len(shown) == 2 * (2 + 3 + 3) + 1  # pairs x (first, partner, mixed, masks) and the colour key
@@ -63,13 +65,13 @@ def test_samples_show_pictures_and_masks_where_they_belong(made):
     assert {"my title", "λ = 0.5", "mean 0.50", "first", "partner"} <= set(words(figure))
 
 
-def test_plain_samples_show_the_pictures_alone(write_run):
+def test_value_plain_samples_show_the_pictures_alone(write_run):
     run = write_run("demo/plain", "plain")
     assert len(tiles(sample_figure(read_samples(run), "plain"))) == 3 * 2
     assert draw_samples(run).exists()
 
 
-def test_all_tiles_lie_inside_the_figure(made, learned):
+def test_invariant_all_tiles_lie_inside_the_figure(made, learned):
     both = {"mixup": made, "samix": learned}
     mixups = {label: label for label in both}
     for figure in (
@@ -85,7 +87,7 @@ def test_all_tiles_lie_inside_the_figure(made, learned):
             assert 0 <= top < bottom <= height
 
 
-def test_comparison_has_one_row_per_method(made, learned):
+def test_value_comparison_has_one_row_per_method(made, learned):
     samples = {"mixup + clean": made, "samix": learned}
     figure = comparison_figure(samples, {"mixup + clean": "mixup", "samix": "samix"}, pairs=1)
     assert len(tiles(figure)) == 2 + 2 * (1 + 1) + 1  # pair, methods x (mixed, mask) at lam 0.5, colour key
@@ -99,7 +101,7 @@ def test_error_of_comparing_different_pairs(write_run, made):
         comparison_figure({"mixup": made, "cutmix": other}, {"mixup": "mixup", "cutmix": "cutmix"})
 
 
-def test_attention_writes_the_range_of_every_map(learned):
+def test_value_attention_writes_the_range_of_every_map(learned):
     content = learned.content.copy()
     content[0] = 0.25
     figure = attention_figure(learned._replace(content=content), "samix")
@@ -113,7 +115,7 @@ def test_error_of_attention_without_maps(made):
         attention_figure(made, "mixup")
 
 
-def test_draw_samples_writes_into_the_run(write_run):
+def test_value_draw_samples_writes_into_the_run(write_run):
     run = write_run()
     path = draw_samples(run)
     assert path == run / "samples" / "mixed.png"

@@ -1,12 +1,14 @@
+"""Which runs belong together, and what they are called."""
+
 import json
 import shutil
 
 import pytest
 
 from samix.engine.training import to_dict
-from samix.recipes import PRETRAININGS, RECIPES, find_pretraining
-from samix.recipes.ssl_base import PRESETS
-from samix.report.groups import differences, group_runs, method_label, split_recipe
+from samix.learned import LEARNED, LEARNED_WITHOUT_LABELS
+from samix.recipes import PRESETS, PRETRAININGS, RECIPES, find_pretraining
+from samix.report.groups import difference_labels, group_runs, method_label, split_recipe
 from samix.runs.folder import Run, read_run
 from samix.runs.settings import LEARNED_ON_MACHINE
 
@@ -25,7 +27,7 @@ from samix.runs.settings import LEARNED_ON_MACHINE
         ("mine/samix-i", "moco-v2", "mine", "samix-i"),
     ],
 )
-def test_family_and_row(tmp_path, recipe, method, family, row):
+def test_value_family_and_row(tmp_path, recipe, method, family, row):
     config = {"mixup": {"name": "cutmix"}} | ({"method": {"name": method}} if method else {})
     assert split_recipe(Run(tmp_path, config, [], {"recipe": recipe})) == (family, row)
 
@@ -59,11 +61,11 @@ def test_invariant_no_two_rows_of_a_family_share_a_label(tmp_path, family):
         ("demo/samix-fast", "samix", 1.0, "samix-fast"),
     ],
 )
-def test_label(write_run, recipe, mixup, clean_weight, label):
+def test_value_label(write_run, recipe, mixup, clean_weight, label):
     assert method_label(read_run(write_run(recipe, mixup, clean_weight=clean_weight))) == label
 
 
-def test_seeds_come_together_in_the_order_of_the_tables(write_run):
+def test_value_seeds_come_together_in_the_order_of_the_tables(write_run):
     names = ("samix", "zigzag", "automix", "cutmix", "plain", "mixup")
     runs = [read_run(write_run(f"demo/{name}", name, seed)) for seed in (1, 0) for name in names]
     groups = group_runs(runs)
@@ -71,7 +73,20 @@ def test_seeds_come_together_in_the_order_of_the_tables(write_run):
     assert all([run.seed for run in group.runs] == [0, 1] for group in groups)
 
 
-def test_different_settings_are_not_averaged(write_run):
+def test_value_mixups_that_learn_without_labels_come_last(write_run):
+    names = ("samix-c", "zigzag", "samix-i", "mixup")
+    settings = {"method": {"name": "moco-v2"}}
+    paths = [write_run(f"ssl-demo/moco-v2+{name}", name, settings=settings) for name in names]
+    groups = group_runs(map(read_run, paths))
+    assert [group.method for group in groups] == ["mixup", "zigzag", "samix-i", "samix-c"]
+
+
+@pytest.mark.parametrize("name", [*LEARNED, *LEARNED_WITHOUT_LABELS])
+def test_invariant_labels_of_learned_mixups_do_not_name_the_clean_branch(write_run, name):
+    assert method_label(read_run(write_run(f"demo/{name}", name, clean_weight=1.0))) == name
+
+
+def test_value_different_settings_are_not_averaged(write_run):
     write = [
         write_run(),
         write_run(folder="again/samix", seed=1, settings={"epochs": 50, "machine": {"threads": 2}}),
@@ -82,7 +97,7 @@ def test_different_settings_are_not_averaged(write_run):
     assert [[run.seed for run in group.runs] for group in groups] == [[0, 2], [1]]
 
 
-def test_rows_with_one_label_are_told_apart(write_run):
+def test_value_rows_with_one_label_are_told_apart(write_run):
     paths = [
         write_run("demo/mixup", "mixup", 0, clean_weight=1.0),
         write_run("demo/mixup-clean", "mixup", 1, clean_weight=1.0),
@@ -94,7 +109,7 @@ def test_rows_with_one_label_are_told_apart(write_run):
     ]
 
 
-def test_a_fourth_setting_tells_runs_apart():
+def test_value_a_fourth_setting_tells_runs_apart():
     three = {"a": "1", "b": "1", "c": "1"}
     kinds = [
         three | {"d": "1", "e": "1"},
@@ -102,16 +117,20 @@ def test_a_fourth_setting_tells_runs_apart():
         three | {"d": "1", "e": "2"},
     ]
     # d splits nothing that a has not split already.
-    assert differences(kinds) == [" [a 1, b 1, c 1, e 1]", " [a 2, b 2, c 2, e 1]", " [a 1, b 1, c 1, e 2]"]
-    assert differences(kinds[:1]) == [""]
+    assert difference_labels(kinds) == [
+        " [a 1, b 1, c 1, e 1]",
+        " [a 2, b 2, c 2, e 1]",
+        " [a 1, b 1, c 1, e 2]",
+    ]
+    assert difference_labels(kinds[:1]) == [""]
 
 
-def test_what_something_is_comes_before_its_details():
+def test_value_what_something_is_comes_before_its_details():
     kinds = [{"mixup.alpha": "1", "mixup.name": "fmix"}, {"mixup.alpha": "2", "mixup.name": "cutmix"}]
-    assert differences(kinds, most=1) == [" [mixup.name fmix]", " [mixup.name cutmix]"]
+    assert difference_labels(kinds, most=1) == [" [mixup.name fmix]", " [mixup.name cutmix]"]
 
 
-def test_a_copy_of_a_run_is_no_second_seed(write_run):
+def test_value_a_copy_of_a_run_is_no_second_seed(write_run):
     path = write_run(seed=0)
     copy = path.with_name("copy")
     shutil.copytree(path, copy)
@@ -123,7 +142,7 @@ def test_a_copy_of_a_run_is_no_second_seed(write_run):
 
 
 @pytest.mark.parametrize("name", LEARNED_ON_MACHINE)
-def test_what_of_the_machine_is_learned_from_is_not_averaged(write_run, name):
+def test_value_what_of_the_machine_is_learned_from_is_not_averaged(write_run, name):
     paths = [write_run(seed=seed, settings={"machine": {name: seed + 1, "threads": seed}}) for seed in (0, 1)]
     labels = [group.method for group in group_runs(map(read_run, paths))]
     assert labels == [f"samix [machine.{name} 1]", f"samix [machine.{name} 2]"]

@@ -1,3 +1,5 @@
+"""The page: its sections, and that it needs no other file."""
+
 import re
 import shutil
 from html.parser import HTMLParser
@@ -6,7 +8,7 @@ import pytest
 
 from samix.report import find_runs, write_page
 from samix.report import page as module
-from samix.report.page import page
+from samix.report.page import page_html
 from samix.report.style import write_png
 from samix.runs.folder import read_run
 
@@ -38,9 +40,9 @@ class Outline(HTMLParser):
 
 
 @pytest.fixture(autouse=True)
-def small_pictures(monkeypatch):
-    """Coarse pixels: these tests read the page, they do not look at it."""
-    monkeypatch.setattr(module, "write_png", lambda figure, target: write_png(figure, target, dpi=12))
+def no_pixels(monkeypatch):
+    """Figures are made but not drawn: these tests read the page, they do not look at it."""
+    monkeypatch.setattr(module, "write_png", lambda figure, target: target.write(b"\x89PNG"))
 
 
 @pytest.fixture
@@ -50,7 +52,7 @@ def full(write_run, tmp_path):
     return find_runs([tmp_path / "runs"])
 
 
-def test_page_has_every_section(full, tmp_path):
+def test_value_page_has_every_section(full, tmp_path):
     path = write_page(full, tmp_path / "out" / "report.html")
     text = path.read_text()
     outline = Outline(text)
@@ -67,8 +69,9 @@ def test_page_has_every_section(full, tmp_path):
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_page_needs_nothing_else(full):
-    text = page(full)
+def test_value_page_needs_nothing_else(full, monkeypatch):
+    monkeypatch.setattr(module, "write_png", lambda figure, target: write_png(figure, target, dpi=12))
+    text = page_html(full)
     outline = Outline(text)
     assert len(outline.pictures) == 5
     for picture in outline.pictures:
@@ -80,48 +83,48 @@ def test_page_needs_nothing_else(full):
     assert not re.search(r"https?://|url\(|@import", text)
 
 
-def test_strings_from_files_are_escaped(write_run):
+def test_value_strings_from_files_are_escaped(write_run):
     evil = '<script>alert("x")</script>'
     path = write_run(
         f"{evil}/samix-{evil}", folder="evil", settings={"note": evil},
         summary={"command": evil, "commit": evil, "versions": {evil: evil}},
     )  # fmt: skip
-    text = page([read_run(path)])
+    text = page_html([read_run(path)])
     assert "<script" not in text
     assert text.count("&lt;script&gt;") > 5
     Outline(text)
 
 
-def test_unfinished_runs_say_so(write_run):
-    text = page([read_run(write_run(finished=False))])
+def test_value_unfinished_runs_say_so(write_run):
+    text = page_html([read_run(write_run(finished=False))])
     assert "No run is finished yet." in text
     assert "not finished: 4 epochs of 4" in text
     assert "command not recorded" in text
 
 
-def test_a_bare_run_has_no_empty_sections(write_run):
+def test_value_a_bare_run_has_no_empty_sections(write_run):
     path = write_run("demo/plain", "plain")
     (path / "samples.npz").unlink()
     (path / "metrics.csv").unlink()
-    outline = Outline(page([read_run(path)]))
+    outline = Outline(page_html([read_run(path)]))
     assert outline.headings == ["samix report", "demo", "How each run was made"]
 
 
-def test_runs_on_other_pictures_get_figures_of_their_own(write_run):
+def test_value_runs_on_other_pictures_get_figures_of_their_own(write_run):
     same = [write_run("demo/mixup", "mixup"), write_run("demo/cutmix", "cutmix")]
     other = write_run("demo/fmix", "fmix", pictures=1)
-    alts = [picture["alt"] for picture in Outline(page([read_run(p) for p in [*same, other]])).pictures]
+    alts = [picture["alt"] for picture in Outline(page_html([read_run(p) for p in [*same, other]])).pictures]
     assert any("same pairs of pictures mixed by mixup, cutmix," in alt for alt in alts)
     assert any("Pairs of pictures mixed by fmix," in alt for alt in alts)
 
 
-def test_families_have_sections_and_different_setups_are_named(write_run):
+def test_value_families_have_sections_and_different_setups_are_named(write_run):
     runs = [
         read_run(write_run("a/plain", "plain", settings={"epochs": 9})),
         read_run(write_run("a/mixup", "mixup")),
         read_run(write_run("b/mixup", "mixup")),
     ]
-    text = page(runs)
+    text = page_html(runs)
     assert {"a", "b"} <= set(Outline(text).headings)
     assert text.count("differ in more than the way they mix") == 1
 
@@ -131,26 +134,26 @@ def test_error_without_runs(tmp_path):
         write_page([], tmp_path / "report.html")
 
 
-def test_page_says_who_has_a_clean_branch(write_run):
+def test_value_page_says_who_has_a_clean_branch(write_run):
     mixup, samix = write_run("demo/mixup", "mixup"), write_run("demo/samix", clean_weight=1.0)
-    assert "<b>samix</b> also learns from the pictures as they are" in page(
+    assert "<b>samix</b> also learns from the pictures as they are" in page_html(
         [read_run(mixup), read_run(samix)]
     )
-    assert "clean branch" not in page([read_run(mixup)])
+    assert "clean branch" not in page_html([read_run(mixup)])
 
 
-def test_page_names_runs_that_count_once(write_run):
+def test_value_page_names_runs_that_count_once(write_run):
     path = write_run()
     shutil.copytree(path, path.with_name("copy"))
-    text = page([read_run(path), read_run(path.with_name("copy"))])
+    text = page_html([read_run(path), read_run(path.with_name("copy"))])
     assert text.count("samix: seed 0 occurs more than once and counts once") == 1
     assert text.count("samix train demo/samix") == 2  # how each was made is still told
 
 
-def test_runs_that_differ_late_keep_their_pictures(write_run):
+def test_value_runs_that_differ_late_keep_their_pictures(write_run):
     changes = {"a": 1, "b": 1, "c": 1}
     first = write_run(settings=changes | {"z": 1})
     other = write_run(seed=1, settings=changes | {"z": 2}, pictures=1)
     third = write_run(seed=2, settings={"a": 2, "b": 2, "c": 2, "z": 1}, pictures=2)
-    alts = [each["alt"] for each in Outline(page([read_run(p) for p in (first, other, third)])).pictures]
+    alts = [each["alt"] for each in Outline(page_html([read_run(p) for p in (first, other, third)])).pictures]
     assert len([alt for alt in alts if alt.startswith("Pairs of pictures mixed by samix [a ")]) == 3

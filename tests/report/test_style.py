@@ -1,3 +1,5 @@
+"""Colours, and how figures are written."""
+
 import errno
 
 import matplotlib
@@ -5,29 +7,29 @@ import pytest
 from matplotlib.figure import Figure
 
 from samix.report import style
-from samix.report.style import colour, look, save_png, styled
+from samix.report.style import colour, line_style, save_png, styled
 
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
-def test_every_method_has_one_colour_and_variants_have_dashes():
+def test_value_every_method_has_one_colour_and_variants_have_dashes():
     names = ("plain", "mixup", "cutmix", "automix", "samix")
     assert len({colour(name) for name in names}) == len(names)
     assert colour("fmix") == colour("fmix")
     assert colour("fmix") not in style.COLOURS.values()
-    lines = [look("mixup", label) for label in ("mixup", "mixup + clean", "mixup (long)")]
+    lines = [line_style("mixup", label) for label in ("mixup", "mixup + clean", "mixup (long)")]
     assert len({line["color"] for line in lines}) == 1
     assert len({line["linestyle"] for line in lines}) == 3
 
 
-def test_style_changes_nothing_global():
+def test_invariant_style_changes_nothing_global():
     before = dict(matplotlib.rcParams)
     with styled():
         assert matplotlib.rcParams["axes.grid"]
     assert dict(matplotlib.rcParams) == before
 
 
-def test_png_is_written_with_its_folder(tmp_path):
+def test_value_png_is_written_with_its_folder(tmp_path):
     path = save_png(Figure(figsize=(1, 1)), tmp_path / "deep" / "a.png", dpi=20)
     assert path.read_bytes().startswith(PNG)
     assert list(path.parent.iterdir()) == [path]

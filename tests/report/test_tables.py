@@ -1,3 +1,5 @@
+"""Tables over seeds: numbers, the best one, and what fits into a terminal."""
+
 import io
 import json
 import re
@@ -7,7 +9,7 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from samix.report.tables import MEASURES, compare, html_rows, is_best, measures_of, print_table, repeats
+from samix.report.tables import MEASURES, compare, html_rows, is_best, list_repeats, measures_of, print_table
 from samix.runs.folder import read_run
 
 
@@ -17,7 +19,7 @@ def printed(runs, width=120, **options):
     return console.file.getvalue()
 
 
-def test_mean_and_std_against_numpy(write_run):
+def test_value_mean_and_std_against_numpy(write_run):
     scores = [60.0, 61.5, 64.25]
     runs = [read_run(write_run(seed=seed, top1=top1)) for seed, top1 in enumerate(scores)]
     (line,) = compare(runs)
@@ -33,14 +35,14 @@ def test_mean_and_std_against_numpy(write_run):
         assert line.values[name] == pytest.approx((np.mean(numbers), np.std(numbers, ddof=1)))
 
 
-def test_one_seed_has_no_std(write_run):
+def test_value_one_seed_has_no_std(write_run):
     (line,) = compare([read_run(write_run(top1=61.234))])
     assert line.values["top1"].std is None
     assert line.values["top1"].text(2) == "61.23"
     assert "±" not in html_rows([line])
 
 
-def test_the_best_of_each_family_is_bold(write_run):
+def test_value_the_best_of_each_family_is_bold(write_run):
     runs = [
         read_run(write_run("demo/plain", "plain", top1=50.0)),
         read_run(write_run("demo/cutmix", "cutmix", top1=70.0)),
@@ -60,7 +62,7 @@ def test_the_best_of_each_family_is_bold(write_run):
     assert not re.search(r"\x1b\[1m *50\.00", bold)
 
 
-def test_unfinished_runs_are_shown_but_not_counted(write_run):
+def test_value_unfinished_runs_are_shown_but_not_counted(write_run):
     runs = [
         read_run(write_run(seed=0, top1=60.0)),
         read_run(write_run(seed=1, finished=False)),
@@ -73,7 +75,7 @@ def test_unfinished_runs_are_shown_but_not_counted(write_run):
     assert "–" in printed(runs)
 
 
-def test_names_are_neither_markup_nor_html(write_run):
+def test_value_names_are_neither_markup_nor_html(write_run):
     runs = [read_run(write_run("demo[red]x/samix-[red]<b>", folder="odd"))]
     text = printed(runs)
     assert "demo[red]x" in text
@@ -95,7 +97,7 @@ def test_value_pretraining_has_columns_of_its_own(write_run, capsys):
     assert "k-NN %" in out and "41.25" in out and "top-1" not in out
 
 
-def test_names_are_whole_at_80_columns(write_run):
+def test_value_names_are_whole_at_80_columns(write_run):
     names = ("plain", "mixup", "mixup-clean", "mixup2-clean", "automix", "samix-fast")
     summary = {"ece": 12.34, "seconds": 12345.0}
     runs = [
@@ -116,7 +118,7 @@ def test_names_are_whole_at_80_columns(write_run):
     assert "best" not in text and "best" in printed(runs, width=100)
 
 
-def test_columns_that_do_not_fit_are_left_out(write_run):
+def test_value_columns_that_do_not_fit_are_left_out(write_run):
     summary = {"knn": 41.25, "linear": 47.5, "nmi": 0.123, "seconds": 12345.0}
     settings = {"method": {"name": "moco-v2"}}
     name = "a-name-of-24-characters."
@@ -133,13 +135,13 @@ def test_columns_that_do_not_fit_are_left_out(write_run):
     assert "41.25 ± 0.00" in printed(runs, width=50)
 
 
-def test_a_seed_that_occurs_twice_counts_once(write_run):
+def test_value_a_seed_that_occurs_twice_counts_once(write_run):
     path = write_run(top1=60.0)
     shutil.copytree(path, path.with_name("copy"))
     runs = [read_run(path), read_run(path.with_name("copy"))]
     (line,) = compare(runs)
     assert (line.seeds, line.values["top1"]) == ("1", (60.0, None))
-    (note,) = repeats([line])
+    (note,) = list_repeats([line])
     assert note.startswith("samix: seed 0 occurs more than once and counts once; without ")
     assert note.endswith("copy.")
     assert "seed 0 occurs more than once" in printed(runs)

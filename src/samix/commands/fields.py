@@ -3,13 +3,13 @@
 import argparse
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_type_hints
 
 import yaml
-from jsonargparse import ArgumentParser, set_parsing_settings
+from jsonargparse import ArgumentParser, Namespace, set_parsing_settings
 
 from samix.core.renamed import OLD_NAMES
 from samix.core.words import suggest
@@ -40,7 +40,7 @@ def recipe_parser(base: Training, **options: Any) -> ArgumentParser:
 
 def override(base: AnyRecipe, words: list[str]) -> AnyRecipe:
     """The recipe with the fields that `--field value` words name."""
-    words, known = [today(base, word) for word in words], known_fields(base)
+    words, known = [use_new_name(base, word) for word in words], known_fields(base)
     for word in words:
         name = word.removeprefix("--").partition("=")[0]
         if not word.startswith("--") or name in known:
@@ -51,13 +51,13 @@ def override(base: AnyRecipe, words: list[str]) -> AnyRecipe:
         # The last part of a name is what one remembers: --lr for --optimizer.lr.
         last = [field for field in known if field.endswith(f".{name}")]
         hint = f"'{name}'. Did you mean '{last[0]}'?" if last else suggest(name, known, most=0)
-        raise ValueError(f"unknown field {hint} `samix {command_of(base)} RECIPE --help` lists all.")
+        raise ValueError(f"unknown field {hint} `samix {base.command} RECIPE --help` lists all.")
     parser = recipe_parser(base)
-    return _recipe(base, parser, lambda: parser.parse_args(words), where="--")
+    return parse_recipe(base, parser, lambda: parser.parse_args(words), where="--")
 
 
-def today(base: Training, word: str) -> str:
-    """A word with its field under the name of today, where it has an old one; says so."""
+def use_new_name(base: Training, word: str) -> str:
+    """Replaces the old name of a setting (`--mixup.beta`) by its new one (`--mixup.mask.beta`), and warns."""
     name, equals, value = word.removeprefix("--").partition("=")
     group, _, field = name.partition(".")
     if not word.startswith("--") or group != "mixup" or not base.mixup.learned or field not in OLD_NAMES:
@@ -79,20 +79,20 @@ def from_yaml(path: Path) -> Training:
     if not isinstance(values, dict):
         raise ValueError(f"{path} must hold fields of a recipe, got {type(values).__name__}.")
     values = modernise(values)
-    base, chosen = start_of(path, values)
+    base, chosen = take_choices(path, values)
     known = known_fields(base)
     for field, value in flatten(values | chosen):
         if field not in known:
             raise ValueError(f"{path}: unknown field {suggest(field, known, most=0)}")
-        if value is None and field not in nullable(base):
+        if value is None and field not in nullable_fields(base):
             raise ValueError(f"{path}: {field} must have a value, got null.")
     parser = recipe_parser(base)
     values |= {name: settings for name, settings in chosen.items() if settings}
-    return _recipe(base, parser, lambda: parser.parse_object(values), where=f"{path}: ")
+    return parse_recipe(base, parser, lambda: parser.parse_object(values), where=f"{path}: ")
 
 
-def start_of(path: Path, values: dict[str, Any]) -> tuple[Training, dict[str, Any]]:
-    """A recipe of the types that the file names, and their settings, which are taken out of `values`.
+def take_choices(path: Path, values: dict[str, Any]) -> tuple[Training, dict[str, Any]]:
+    """Takes mixup and method out of `values`: a recipe of the types they name, and their settings.
 
     A file that names a method is a pre-training.
     """
@@ -119,26 +119,24 @@ def known_fields(base: Training) -> list[str]:
     return [name for name in names if name not in {f"{choice}.name" for choice in base.choices}]
 
 
-def nullable(settings: Any, prefix: str = "") -> Iterator[str]:
+def nullable_fields(settings: Any, prefix: str = "") -> Iterator[str]:
     """The dotted names of the fields that may be null."""
     for name, kind in get_type_hints(type(settings)).items():
         value = getattr(settings, name)
         if is_dataclass(value):
-            yield from nullable(value, f"{prefix}{name}.")
+            yield from nullable_fields(value, f"{prefix}{name}.")
         elif type(None) in get_args(kind):
             yield f"{prefix}{name}"
 
 
-def command_of(base: Training) -> str:
-    """The command that trains such a recipe."""
-    return base.command
-
-
-def _recipe(base: AnyRecipe, parser: ArgumentParser, parse: Any, where: str) -> AnyRecipe:
+def parse_recipe(
+    base: AnyRecipe, parser: ArgumentParser, parse: Callable[[], Namespace], where: str
+) -> AnyRecipe:
+    """A recipe of the same type as `base` from what `parse` reads; `where` begins what an error says."""
     try:
         found = parser.instantiate(parse())
     except (argparse.ArgumentError, TypeError) as error:
-        raise ValueError(plainly(" ".join(str(error).split()), where)) from error
+        raise ValueError(explain(" ".join(str(error).split()), where)) from error
     return type(base)(**{field.name: found[field.name] for field in fields(base)})
 
 
@@ -151,18 +149,25 @@ KINDS = {
 }
 
 
-def plainly(text: str, where: str) -> str:
-    """The parser's complaint in words: which field, what it must be, what it got."""
+def explain(text: str, where: str) -> str:
+    """The parser's complaint as one sentence: which field, what it must be, what it got.
+
+    The command line (`where` is '--') writes fields as options; a file's name stands before its fields.
+    """
     if stray := re.fullmatch(r"unrecognized arguments: (.+)", text):
         return (
             f"{stray[1]!r} stands alone: settings are written --field value, a mixup --mixup NAME or "
             "FAMILY/NAME."
         )
-    field, value = re.search(r'Parser key "([^"]+)"', text), re.search(r"(?:Got|Given) value: (.*)$", text)
-    if field is not None and value is not None and (words := re.search(r"Literal\[(.*?)\]", text)):
-        known = re.findall(r"'([^']*)'", words[1])
-        return f"{'' if where == '--' else where}unknown {field[1]} {suggest(value[1], known)}"
-    kinds = list(dict.fromkeys(re.findall(r"Expected a <class '(\w+)'>", text)))
-    if field is None or value is None or not kinds or not set(kinds) <= set(KINDS):
+    named = re.search(r'Parser key "([^"]+)".*?(?:Got|Given) value:(.*)$', text)
+    if named is None:
         return text
-    return f"{where}{field[1]} must be {' or '.join(KINDS[kind] for kind in kinds)}, got {value[1]}."
+    field, value = named[1], named[2].strip()
+    value = "null" if value == "None" else value
+    kinds = list(dict.fromkeys(re.findall(r"Expected a <class '(\w+)'>", text)))
+    if literal := re.search(r"Expected a typing\.Literal\[(.*?)\]", text):
+        words = re.findall(r"'([^']*)'", literal[1]) + ["null"] * ("NoneType" in kinds)
+        return f"{where.removeprefix('--')}unknown {field} {suggest(value, words)}"
+    if not kinds or not set(kinds) <= set(KINDS):
+        return text
+    return f"{where}{field} must be {' or '.join(KINDS[kind] for kind in kinds)}, got {value}."

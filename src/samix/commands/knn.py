@@ -3,7 +3,7 @@
 import argparse
 
 from samix.commands.probing import open_run, publish, split_words
-from samix.evaluate.knn import knn_accuracy
+from samix.evaluate import knn_accuracy
 
 
 def run(words: list[str]) -> None:

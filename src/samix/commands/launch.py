@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from samix.commands.fields import command_of, from_yaml, override, recipe_parser
+from samix.commands.fields import from_yaml, override, recipe_parser
 from samix.core.distributed import rank
 from samix.engine.loop import train
 from samix.engine.training import Training, policy_name
@@ -17,7 +17,7 @@ from samix.runs.records import CONFIG, START, read_record
 
 
 class Command(NamedTuple):
-    """What differs between the two."""
+    """What differs between the two commands."""
 
     name: str
     usage: str
@@ -42,7 +42,7 @@ def launch(command: Command, words: list[str]) -> None:
     parser.add_argument("--out", help="run folder (default: runs/<recipe>/<seed>)")
     parser.add_argument("--seeds", type=int, nargs="+", help="train once per seed, one after another")
     parser.add_argument(
-        "--devices", type=int, help="train on so many devices (DDP); short for --machine.devices"
+        "--devices", type=int, help="train on this many devices (DDP); short for --machine.devices"
     )
     parser.add_argument("--quiet", action="store_true", help="no progress")
     parser.add_argument("-h", "--help", action="store_true", help="this text and every field of the recipe")
@@ -53,7 +53,7 @@ def launch(command: Command, words: list[str]) -> None:
     if options.help:
         print_help(command, parser, options)
         return
-    name, recipe = choose(command, options)
+    name, recipe = choose_recipe(command, options)
     if options.devices is not None:
         rest = [*rest, "--machine.devices", str(options.devices)]
     if options.seeds and any(word.partition("=")[0] == "--seed" for word in rest):
@@ -67,7 +67,7 @@ def launch(command: Command, words: list[str]) -> None:
         train_one(command, replace(recipe, seed=seed), folder, name, words, quiet=options.quiet)
 
 
-def choose(command: Command, options: argparse.Namespace) -> tuple[str, Training]:
+def choose_recipe(command: Command, options: argparse.Namespace) -> tuple[str, Training]:
     """The recipe that the words name, before fields are overridden."""
     if (options.recipe is None) == (options.config is None):
         raise ValueError(
@@ -83,9 +83,9 @@ def choose(command: Command, options: argparse.Namespace) -> tuple[str, Training
                 f"--{name} goes with a recipe's name; in a --config file write {name}: {{name: ...}}."
             )
     recipe = from_yaml(options.config)
-    if command_of(recipe) != command.name:
-        raise ValueError(f"{options.config} is for `samix {command_of(recipe)} --config {options.config}`.")
-    own = name_beside(options.config)
+    if recipe.command != command.name:
+        raise ValueError(f"{options.config} is for `samix {recipe.command} --config {options.config}`.")
+    own = recorded_name(options.config)
     if own is not None:
         return own, recipe
     # A config.yaml without a run goes by the name of its folder.
@@ -93,7 +93,7 @@ def choose(command: Command, options: argparse.Namespace) -> tuple[str, Training
     return f"{stem}/{policy_name(recipe)}", recipe
 
 
-def name_beside(config: Path) -> str | None:
+def recorded_name(config: Path) -> str | None:
     """The recipe's name, where the file is a run's own config.yaml."""
     start = read_record(config.parent / START) if config.name == CONFIG else None
     return None if start is None else start.get("name")
@@ -115,7 +115,7 @@ def print_help(command: Command, parser: argparse.ArgumentParser, options: argpa
     """The command's own words, then every field of the recipe with its present value."""
     if options.recipe is None and options.config is None:
         options.recipe = command.default
-    full_name, recipe = choose(command, options)
+    full_name, recipe = choose_recipe(command, options)
     print(parser.format_help())
     fields = recipe_parser(recipe, prog=f"samix {command.name}", usage=argparse.SUPPRESS)
     print(f"fields of {full_name}, with their values there:\n")

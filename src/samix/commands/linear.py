@@ -6,8 +6,7 @@ from typing import Any
 
 from samix.commands.probing import Opened, open_run, publish, split_words
 from samix.core.words import suggest
-from samix.evaluate.linear import PROTOCOLS, LinearProbe, linear_probe
-from samix.evaluate.logistic import logistic_probe
+from samix.evaluate import PROTOCOLS, LinearProbe, linear_probe, logistic_probe
 
 BY_DATA = {"folder": "imagenet", "stl10": "stl10", "tiny-imagenet": "tiny"}
 TRANSFORMERS = ("vit-s", "vit-s-moco", "deit-s", "swin-t")

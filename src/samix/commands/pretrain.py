@@ -4,8 +4,7 @@ from typing import Any
 
 from samix.commands.launch import Command, launch
 from samix.engine.pretraining import METHODS, VIEW_POLICIES
-from samix.recipes import find_pretraining
-from samix.recipes.ssl_base import PRESETS
+from samix.recipes import PRESETS, find_pretraining
 
 USAGE = """samix pretrain RECIPE [--method NAME] [--mixup NAME] [--out FOLDER] [--seeds N ...] [--field value]
        samix pretrain --config FILE ...

@@ -13,10 +13,9 @@ from rich.table import Table
 from torch import Tensor
 
 from samix.commands.fields import from_yaml, override
-from samix.data.datasets import Data, ImageSet, Split, load_data
-from samix.data.views import test_view
+from samix.data import Data, ImageSet, Split, load_data, test_view
 from samix.engine.machine import Machine
-from samix.evaluate.features import features_of
+from samix.evaluate import features_of
 from samix.nn.encoder import Encoder
 from samix.nn.zoo import Network
 from samix.runs.files import write_text

@@ -13,7 +13,7 @@ from samix.commands.trained import check_folder
 from samix.core.pairing import Pairing
 from samix.core.seeds import seeded
 from samix.core.words import suggest
-from samix.data.folders import read_picture
+from samix.data import read_picture
 from samix.mixups import MIXUPS, Hints
 from samix.mixups.saliency import fine_grained_saliency
 from samix.report import Samples, comparison_figure, draw_samples, save_png
@@ -52,7 +52,7 @@ def run(words: list[str]) -> None:
     for name in names:
         if name not in MIXUPS:
             raise ValueError(f"unknown mixup {suggest(name, MIXUPS)}")
-    pictures = [square(read_picture(path), size) for path in options.images]
+    pictures = [cut_square(read_picture(path), size) for path in options.images]
     mixed = {name: mix_two(name, pictures, options.seed or 0) for name in names}
     figure = comparison_figure(mixed, {name: name for name in names}, most=len(LAMS))
     print(save_png(figure, out))
@@ -67,7 +67,7 @@ def draw_run(options: argparse.Namespace) -> Path:
     return draw_samples(options.run)
 
 
-def square(picture: Tensor, size: int) -> Tensor:
+def cut_square(picture: Tensor, size: int) -> Tensor:
     """The centre of a picture as a square of the given side."""
     return v2.Compose([v2.Resize(size, antialias=True), v2.CenterCrop(size)])(picture)
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from samix.commands.fields import from_yaml, override
 from samix.contract import Model
-from samix.data.datasets import Split, load_data
+from samix.data import Split, load_data
 from samix.engine.classification import Recipe
 from samix.runs.checkpoint import load_checkpoint, restore
 

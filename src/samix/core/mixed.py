@@ -16,7 +16,12 @@ Sources = Callable[[Tensor], tuple[Tensor, Tensor]]
 
 
 def blend(x: Images, partner: Images, mask: Mask) -> Images:
-    """x_mix = mask * x + (1 - mask) * partner: the paper's h(.), with s_j = 1 - s_i."""
+    """x_mix = mask * x + (1 - mask) * partner: the paper's h(.), with s_j = 1 - s_i.
+
+    >>> white, black = torch.ones(1, 3, 1, 3), torch.zeros(1, 3, 1, 3)
+    >>> blend(white, black, torch.tensor([[[[1.0, 0.25, 0.0]]]]))[0, 0].tolist()
+    [[1.0, 0.25, 0.0]]
+    """
     return torch.lerp(partner, x, mask)  # one pass over the images, exact at 0 and 1
 
 
@@ -80,7 +85,13 @@ class Mixed(NamedTuple):
         return y, y[self.pairing.index], self.pairing.lam
 
     def soft_labels(self, y: Tensor, classes: int, smoothing: float = 0.0) -> SoftLabels:
-        """lam * y_i + (1 - lam) * y_j as rows [B, classes], smoothed towards uniform if asked."""
+        """lam * y_i + (1 - lam) * y_j as rows [B, classes], smoothed towards uniform if asked.
+
+        >>> pairing = Pairing(lam=torch.tensor([0.75]), index=torch.tensor([1, 0]))
+        >>> mixed = Mixed(torch.zeros(2, 3, 8, 8), torch.full((2, 1, 8, 8), 0.75), pairing)
+        >>> mixed.soft_labels(torch.tensor([0, 2]), classes=3).tolist()
+        [[0.75, 0.0, 0.25], [0.25, 0.0, 0.75]]
+        """
         rows = one_hot(y, classes)
         if self.parents is None:
             lam = self.pairing.lam.to(rows)[:, None]

@@ -57,7 +57,16 @@ def draw_pairing(
     generator: RandomSource = None,
     device: torch.device | str | None = None,
 ) -> Pairing:
-    """Draws lam ~ Beta(alpha, alpha), one per batch or per sample, and a partner for every image."""
+    """Draws lam ~ Beta(alpha, alpha), one per batch or per sample, and a partner for every image.
+
+    >>> lam, index = draw_pairing(4, alpha=1.0)
+    >>> lam.shape, sorted(index.tolist())  # one lam for the batch; every image is somebody's partner
+    (torch.Size([1]), [0, 1, 2, 3])
+    >>> bool((index == torch.arange(4)).any())  # but nobody's own
+    False
+    >>> draw_pairing(4, alpha=1.0, per_sample=True).lam.shape
+    torch.Size([4])
+    """
     lam = draw_lam(batch if per_sample else 1, alpha, generator)
     index = draw_derangement(batch, generator)
     return Pairing(lam.to(device), index.to(device))

@@ -6,7 +6,7 @@ products with the triangle filter that PIL and torchvision call antialiased bili
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import torch
 from jaxtyping import Bool, Float, UInt8
@@ -16,7 +16,8 @@ from torchvision.transforms import v2
 from samix.core.seeds import uniform
 from samix.core.shapes import Index
 
-Pictures = UInt8[Tensor, "B 3 h w"] | Sequence[Tensor]
+PictureBatch: TypeAlias = UInt8[Tensor, "B 3 h w"] | Sequence[Tensor]
+"""One tensor [B, 3, H, W], or tensors [3, h, w] of any sizes."""
 TRIES = 10
 RATIO = 4 / 3
 """Crops are at most this much wider than high, or higher than wide."""
@@ -32,7 +33,7 @@ class Boxes(NamedTuple):
 
 
 def random_resized_crop(
-    pictures: Pictures, size: int, min_scale: float, flip_prob: float = 0.0
+    pictures: PictureBatch, size: int, min_scale: float, flip_prob: float = 0.0
 ) -> Float[Tensor, "B 3 {size} {size}"]:
     """A random part of every picture, of its area's share U(min_scale, 1) and ratio 3/4 ... 4/3, resized.
 
@@ -80,15 +81,15 @@ def resized_crop(
     pictures: UInt8[Tensor, "B 3 h w"], boxes: Boxes, flipped: Bool[Tensor, "B"], size: int
 ) -> Float[Tensor, "B 3 {size} {size}"]:
     """The boxes of the pictures at the wanted size, mirrored where `flipped`, in [0, 1]."""
-    rows = resampling(boxes.top, boxes.height, torch.zeros_like(flipped), pictures.shape[2], size)
-    columns = resampling(boxes.left, boxes.width, flipped, pictures.shape[3], size)
+    rows = resampling_weights(boxes.top, boxes.height, torch.zeros_like(flipped), pictures.shape[2], size)
+    columns = resampling_weights(boxes.left, boxes.width, flipped, pictures.shape[3], size)
     rows, columns = rows.to(pictures.device), columns.to(pictures.device)
     across = ((pictures / 255).flatten(1, 2) @ columns.mT).unflatten(1, (3, -1))  # [B, 3, h, size]
     # Channel by channel: one broadcast product would copy the weights for every channel.
     return torch.stack([rows @ channel for channel in across.unbind(dim=1)], dim=1)
 
 
-def resampling(
+def resampling_weights(
     start: Index, length: Index, flipped: Bool[Tensor, "B"], side: int, size: int
 ) -> Float[Tensor, "B {size} {side}"]:
     """Weights of a line's `side` pixels in the `size` pixels that [start, start + length) is resized to.
@@ -106,4 +107,4 @@ def resampling(
     return weight.div_(weight.sum(dim=2, keepdim=True))
 
 
-__all__ = ["Boxes", "Pictures", "draw_boxes", "random_resized_crop"]
+__all__ = ["Boxes", "PictureBatch", "draw_boxes", "random_resized_crop"]

@@ -7,28 +7,35 @@ of pictures that a run uses is `len(split.train.labels)` and `len(split.test.lab
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
 
+from samix.core.checks import (
+    check_at_least,
+    check_fields,
+    check_not_negative,
+    check_positive_share,
+    check_words,
+)
 from samix.core.seeds import fold
 from samix.core.shapes import Labels, Stats
 from samix.core.words import suggest
 from samix.data import tiny_imagenet
 from samix.data.cifar import FOLDERS, cifar_source, read_cifar
 from samix.data.folders import LazyPictures, read_folder, read_pictures
-from samix.data.packs import Packed, all_of, find_root, read_pack
+from samix.data.packs import Packed, find_root, join_splits, read_pack
 from samix.data.synthetic import SHAPES, draw_pictures
 
-VIEWS = ("crop-flip", "resized-crop", "none")
+ViewName: TypeAlias = Literal["crop-flip", "resized-crop", "none"]
+"""Training views; `views.BUILDERS` makes them."""
 SHOWN = 400
-"""Without labels there is nothing to test; so many pictures are kept to look at."""
+"""Without labels there is nothing to test; this many pictures are kept to look at."""
 CIFAR_STATS = Stats((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010))
 IMAGENET_STATS = Stats((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
 
-
-Pictures = Tensor | list[Tensor] | Packed | LazyPictures
+Pictures: TypeAlias = Tensor | list[Tensor] | Packed | LazyPictures
 """uint8 [3, H, W] each, one tensor [N, 3, H, W] where all sizes agree; or not decoded yet."""
 
 
@@ -65,12 +72,12 @@ class Data:
     size: int = 32
     """Side of the square picture that the network sees."""
     train_pictures: int | None = None
-    """Keep only so many training pictures, balanced over classes; null keeps all."""
+    """Keep only this many training pictures, balanced over classes; null keeps all."""
     test_pictures: int | None = None
-    """Keep only so many test pictures, balanced over classes; null keeps all."""
+    """Keep only this many test pictures, balanced over classes; null keeps all."""
     subset_seed: int = 0
     """Which pictures a subset keeps (and which ones the synthetic set draws)."""
-    view: str = "crop-flip"
+    view: ViewName = "crop-flip"
     """Training view: crop-flip (pad 4, crop, flip), resized-crop (random resized crop, flip) or none."""
     min_scale: float = 0.08
     """Smallest area that resized-crop may take."""
@@ -87,23 +94,17 @@ class Data:
                 f"data.root is {self.root!r}, but {self.name!r} reads no files. Your own pictures: "
                 "--data.name folder."
             )
-        if self.size < 8:
-            raise ValueError(f"data.size must be at least 8 pixels, got {self.size}.")
-        if self.view not in VIEWS:
-            raise ValueError(f"unknown data.view {suggest(self.view, VIEWS)}")
-        if not 0 < self.min_scale <= 1:
-            raise ValueError(f"data.min_scale must lie in (0, 1], got {self.min_scale}.")
-        if self.workers < 0:
-            raise ValueError(f"data.workers must not be negative, got {self.workers}.")
+        check_words(self, "data")
+        check_at_least(8, self, "data", "size")
+        check_positive_share(self, "data", "min_scale")
+        check_not_negative(self, "data", "workers")
+        pair = "must be at least 2 (a pair), or null for all"
+        check_fields(self, "data", ("train_pictures", "test_pictures"), lambda count: count >= 2, pair)
         if self.test_resize is not None and self.test_resize < self.size:
             raise ValueError(
                 f"data.test_resize must be at least data.size ({self.size}), from which it is cut; "
                 f"got {self.test_resize}."
             )
-        for name in ("train_pictures", "test_pictures"):
-            value = getattr(self, name)
-            if value is not None and value < 2:
-                raise ValueError(f"data.{name} must be at least 2 (a pair), or null for all; got {value}.")
 
 
 def load_data(data: Data) -> Split:
@@ -111,13 +112,13 @@ def load_data(data: Data) -> Split:
     split = DATASETS[data.name](data)
     train = balanced_subset(split.train, data.train_pictures, data.subset_seed, "train")
     test = balanced_subset(split.test, data.test_pictures, data.subset_seed, "test")
-    return split._replace(train=decoded(train), test=decoded(test))
+    return split._replace(train=decode_pictures(train), test=decode_pictures(test))
 
 
-def decoded(images: ImageSet) -> ImageSet:
-    """The same with the pictures of a pack or a folder decoded, now that it is known which are wanted."""
+def decode_pictures(images: ImageSet) -> ImageSet:
+    """Decodes the pictures of a pack or a folder, once it is known which ones are wanted."""
     if isinstance(images.pictures, Packed | LazyPictures):
-        return images._replace(pictures=images.pictures.decoded())
+        return images._replace(pictures=images.pictures.decode())
     return images
 
 
@@ -232,10 +233,10 @@ def _pictures(data: Data) -> Split:
             "the dataset 'pictures' needs --data.root: a folder with pictures in it or below, or a pack."
         )
     root = Path(data.root)
-    pictures = all_of(read_pack(root)) if root.is_file() else read_pictures(root)
+    pictures = join_splits(read_pack(root)) if root.is_file() else read_pictures(root)
     part = ImageSet(pictures, torch.zeros(len(pictures), dtype=torch.long), ("picture",))
-    few = torch.arange(min(len(part.labels), SHOWN))
-    test = part._replace(pictures=pick(part.pictures, few), labels=part.labels[few])
+    shown = torch.arange(min(len(part.labels), SHOWN))
+    test = part._replace(pictures=pick(part.pictures, shown), labels=part.labels[shown])
     return Split(part, test, *IMAGENET_STATS)
 
 

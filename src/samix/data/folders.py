@@ -7,12 +7,12 @@ import torch
 from PIL import Image
 from torch import Tensor
 
-from samix.data.memory import gather, probes
-from samix.data.packs import UNREADABLE, decode, reason
+from samix.data.memory import read_all, spread_positions
+from samix.data.packs import UNREADABLE, decode, why_unreadable
 
 ENDINGS = {".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".bmp", ".webp", ".ppm", ".tif", ".tiff", ".gif"}
 SMALL = 2 * 2**30
-"""Pictures that fit decoded into so many bytes are kept in memory; Tiny-ImageNet takes 1.2 GB."""
+"""Pictures that take at most this many bytes once decoded stay in memory; Tiny-ImageNet takes 1.2 GB."""
 
 
 # Not Sequence[Tensor]: the type checker of the tests would decode a picture wherever the set is passed on.
@@ -32,12 +32,12 @@ class LazyPictures(Sequence):
         """Some of them."""
         return LazyPictures([self.paths[i] for i in chosen.tolist()])
 
-    def decoded(self) -> "Tensor | list[Tensor] | LazyPictures":
-        """In memory where they fit into `SMALL` bytes, judged by a few; else as they are."""
-        probe = [read_size(self.paths[i]) for i in probes(len(self), 16)]
+    def decode(self) -> "Tensor | list[Tensor] | LazyPictures":
+        """Decodes all if they fit into `SMALL` bytes, judged by a few of them; else stays as it is."""
+        probe = [read_size(self.paths[i]) for i in spread_positions(len(self), 16)]
         if len(self) * 3 * sum(w * h for w, h in probe) / len(probe) > SMALL:
             return self
-        return gather(self.__getitem__, len(self))
+        return read_all(self.__getitem__, len(self))
 
 
 FolderPart = tuple[LazyPictures, Tensor, tuple[str, ...]]
@@ -51,7 +51,9 @@ def read_picture(path: Path) -> Tensor:
     try:
         return decode(path.read_bytes())
     except UNREADABLE as error:
-        raise ValueError(f"cannot read the picture {path}: {reason(error)}. Repair or remove it.") from error
+        raise ValueError(
+            f"cannot read the picture {path}: {why_unreadable(error)}. Repair or remove it."
+        ) from error
 
 
 def read_folder(root: str | Path) -> dict[str, FolderPart]:
@@ -118,4 +120,6 @@ def read_size(path: Path) -> tuple[int, int]:
         with Image.open(path) as image:
             return image.size
     except UNREADABLE as error:
-        raise ValueError(f"cannot read the picture {path}: {reason(error)}. Repair or remove it.") from error
+        raise ValueError(
+            f"cannot read the picture {path}: {why_unreadable(error)}. Repair or remove it."
+        ) from error

@@ -10,14 +10,14 @@ CHUNK = 16
 """Pictures that a thread reads at a time: enough to make up for handing them out."""
 
 
-def probes(count: int, wanted: int) -> range:
+def spread_positions(count: int, wanted: int) -> range:
     """Positions of about `wanted` of `count` pictures, spread evenly, to stand for all."""
     return range(0, count, max(count // wanted, 1))
 
 
-def gather(read: Callable[[int], Tensor], count: int) -> Tensor | list[Tensor]:
-    """Pictures uint8 [3, H, W] as one tensor [N, 3, H, W] where all sizes agree, else as a list."""
-    shapes = {read(position).shape for position in probes(count, 4)}
+def read_all(read: Callable[[int], Tensor], count: int) -> Tensor | list[Tensor]:
+    """Reads pictures uint8 [3, H, W] into one tensor [N, 3, H, W] where all sizes agree, else into a list."""
+    shapes = {read(position).shape for position in spread_positions(count, 4)}
     with ThreadPoolExecutor() as pool:
         if len(shapes) != 1:
             return list(pool.map(read, range(count)))

@@ -15,7 +15,7 @@ import torch
 from PIL import Image, UnidentifiedImageError
 from torch import Tensor
 
-from samix.data.memory import gather
+from samix.data.memory import read_all
 
 UNREADABLE = (UnidentifiedImageError, Image.DecompressionBombError, OSError, SyntaxError, ValueError)
 """What Pillow raises for pictures that it cannot, or should not, read."""
@@ -26,7 +26,7 @@ def stacked(pictures: list[Tensor]) -> Tensor | list[Tensor]:
     return torch.stack(pictures) if len({picture.shape for picture in pictures}) == 1 else pictures
 
 
-def reason(error: Exception) -> str:
+def why_unreadable(error: Exception) -> str:
     """Why a picture cannot be read; Pillow would name the bytes in memory instead of the format."""
     return "it is no picture in a known format" if isinstance(error, UnidentifiedImageError) else str(error)
 
@@ -45,16 +45,16 @@ class Packed(Sequence[Tensor]):
             return decode(self.files[i])
         except UNREADABLE as error:
             raise ValueError(
-                f"cannot read a picture of {self.source}: {reason(error)}. Copy it again."
+                f"cannot read a picture of {self.source}: {why_unreadable(error)}. Copy it again."
             ) from error
 
     def pick(self, chosen: Tensor) -> "Packed":
         """Some of them."""
         return Packed([self.files[i] for i in chosen.tolist()], self.source)
 
-    def decoded(self) -> Tensor | list[Tensor]:
-        """uint8 [N, 3, H, W], or a list of [3, H, W] where sizes differ."""
-        return gather(self.__getitem__, len(self))
+    def decode(self) -> Tensor | list[Tensor]:
+        """Decodes all of them: uint8 [N, 3, H, W], or a list of [3, H, W] where sizes differ."""
+        return read_all(self.__getitem__, len(self))
 
 
 Part = tuple[Packed, Tensor, tuple[str, ...]]
@@ -106,7 +106,7 @@ def read_pack(path: Path) -> dict[str, Part]:
         raise ValueError(f"cannot read the pack {path}: {error}. Copy it again, or remove it.") from error
 
 
-def all_of(parts: Mapping[str, Part]) -> Packed:
+def join_splits(parts: Mapping[str, Part]) -> Packed:
     """The pictures of all splits, one after the other."""
     packed = [pictures for pictures, _, _ in parts.values()]
     return Packed([file for pictures in packed for file in pictures.files], packed[0].source)

@@ -13,12 +13,19 @@ import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
+from samix.core.checks import check_fields, check_not_negative, check_positive_share, check_share
 from samix.core.images import to_bytes
 from samix.data.colours import Strengths, gaussian_blur, jitter, solarize, to_grey
-from samix.data.crops import Pictures, random_resized_crop
+from samix.data.crops import PictureBatch, random_resized_crop
 
 PART = 2**18
 """Pixels that are worked on at a time: few enough for the processor's cache."""
+
+
+def is_range(ends: tuple[float, float]) -> bool:
+    """Whether 0 < low <= high, both finite."""
+    low, high = ends
+    return 0 < low <= high < math.inf
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,19 +58,11 @@ class Augment:
     """How often a picture is mirrored."""
 
     def __post_init__(self) -> None:
-        if not 0 < self.min_scale <= 1:
-            raise ValueError(f"augment.min_scale must lie in (0, 1], got {self.min_scale}.")
-        for name in ("brightness", "contrast", "saturation"):
-            if not 0 <= getattr(self, name) < math.inf:
-                raise ValueError(f"augment.{name} must not be negative, got {getattr(self, name)}.")
-        if not 0 <= self.hue <= 0.5:
-            raise ValueError(f"augment.hue must lie in [0, 0.5], got {self.hue}.")
-        for name in ("jitter_prob", "grey_prob", "blur_prob", "solarize_prob", "flip_prob"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ValueError(f"augment.{name} must lie in [0, 1], got {getattr(self, name)}.")
-        low, high = self.blur_sigma
-        if not 0 < low <= high < math.inf:
-            raise ValueError(f"augment.blur_sigma must be 0 < low <= high, got {self.blur_sigma}.")
+        check_positive_share(self, "augment", "min_scale")
+        check_not_negative(self, "augment", "brightness", "contrast", "saturation")
+        check_fields(self, "augment", ["hue"], lambda turn: 0 <= turn <= 0.5, "must lie in [0, 0.5]")
+        check_share(self, "augment", "jitter_prob", "grey_prob", "blur_prob", "solarize_prob", "flip_prob")
+        check_fields(self, "augment", ["blur_sigma"], is_range, "must be 0 < low <= high")
 
     @property
     def strengths(self) -> Strengths:
@@ -92,7 +91,7 @@ AUGMENTS: dict[str, tuple[Augment, Augment]] = {
 
 
 def two_views(
-    pictures: Pictures, size: int, pair: tuple[Augment, Augment]
+    pictures: PictureBatch, size: int, pair: tuple[Augment, Augment]
 ) -> UInt8[Tensor, "views 3 {size} {size}"]:
     """All first views, then all second views: [2 B, 3, size, size].
 
@@ -100,10 +99,10 @@ def two_views(
     """
     count = max(PART // size**2, 1)
     parts = [pictures[first : first + count] for first in range(0, len(pictures), count)]
-    return torch.cat([to_bytes(view(part, size, augment)) for augment in pair for part in parts])
+    return torch.cat([to_bytes(random_view(part, size, augment)) for augment in pair for part in parts])
 
 
-def view(pictures: Pictures, size: int, augment: Augment) -> Float[Tensor, "B 3 {size} {size}"]:
+def random_view(pictures: PictureBatch, size: int, augment: Augment) -> Float[Tensor, "B 3 {size} {size}"]:
     """One random view of every picture, in [0, 1]."""
     x = random_resized_crop(pictures, size, augment.min_scale, augment.flip_prob)
     if augment.grey_first:
@@ -114,4 +113,4 @@ def view(pictures: Pictures, size: int, augment: Augment) -> Float[Tensor, "B 3 
     return solarize(x, augment.solarize_prob)
 
 
-__all__ = ["AUGMENTS", "Augment", "two_views", "view"]
+__all__ = ["AUGMENTS", "Augment", "random_view", "two_views"]

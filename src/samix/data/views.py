@@ -5,6 +5,7 @@ later, on the training device. Pictures that already share one tensor are augmen
 """
 
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import torch
 from torch import Tensor
@@ -12,9 +13,9 @@ from torchvision.transforms import InterpolationMode, v2
 
 from samix.core.images import to_bytes, to_pixels
 from samix.core.shapes import Images, RawImages, Stats
-from samix.data.datasets import Data
+from samix.data.datasets import Data, ViewName
 
-View = Callable[[Sequence[Tensor] | Tensor], Tensor]
+View: TypeAlias = Callable[[Sequence[Tensor] | Tensor], Tensor]
 
 
 def crop_flip(pictures: RawImages, padding: int = 4) -> RawImages:
@@ -37,7 +38,7 @@ def reflect(position: Tensor, length: int) -> Tensor:
     return torch.where(position >= length, 2 * (length - 1) - position, position)
 
 
-def batch_of(pictures: Sequence[Tensor] | Tensor, size: int) -> RawImages:
+def to_batch(pictures: Sequence[Tensor] | Tensor, size: int) -> RawImages:
     """Pictures as one tensor, resized where they differ from `size`."""
     if isinstance(pictures, Tensor) and pictures.shape[-2:] == (size, size):
         return pictures
@@ -49,7 +50,7 @@ def per_picture(transform: Callable[[Tensor], Tensor]) -> View:
     return lambda pictures: torch.stack([transform(picture) for picture in pictures])
 
 
-def resized_crop(data: Data) -> View:
+def resized_crop_view(data: Data) -> View:
     """Random resized crop and flip, per picture."""
     return per_picture(
         v2.Compose(
@@ -63,10 +64,10 @@ def resized_crop(data: Data) -> View:
     )
 
 
-BUILDERS: dict[str, Callable[[Data], View]] = {
-    "crop-flip": lambda data: lambda pictures: crop_flip(batch_of(pictures, data.size)),
-    "resized-crop": resized_crop,
-    "none": lambda data: lambda pictures: batch_of(pictures, data.size),
+BUILDERS: dict[ViewName, Callable[[Data], View]] = {
+    "crop-flip": lambda data: lambda pictures: crop_flip(to_batch(pictures, data.size)),
+    "resized-crop": resized_crop_view,
+    "none": lambda data: lambda pictures: to_batch(pictures, data.size),
 }
 
 
@@ -78,7 +79,7 @@ def train_view(data: Data) -> View:
 def test_view(data: Data) -> View:
     """Resize of the short side and centre crop, or just the picture at the right size."""
     if data.test_resize is None:
-        return lambda pictures: batch_of(pictures, data.size)
+        return lambda pictures: to_batch(pictures, data.size)
     return per_picture(
         v2.Compose(
             [

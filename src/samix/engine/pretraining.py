@@ -11,7 +11,7 @@ from samix.data.ssl_views import AUGMENTS
 from samix.engine.training import Training
 from samix.learned import CLUSTERED, LEARNED_WITHOUT_LABELS
 from samix.methods.around import AROUND, SelfMixing
-from samix.methods.ssl import METHODS, MoCoV2, SelfSupervised, Terms
+from samix.methods.ssl import METHODS, MethodSettings, MoCoV2, SelfSupervised, Terms
 from samix.mixups import MIXUPS
 
 VIEW_POLICIES: dict[str, type[Any]] = {
@@ -28,7 +28,7 @@ VIEW_POLICIES: dict[str, type[Any]] = {
 class Pretraining(Training):
     """Self-supervised training: a method, how views are made, and how they are mixed."""
 
-    method: Any = field(default_factory=MoCoV2)
+    method: MethodSettings = field(default_factory=MoCoV2)
     """What is learned from views; its type is a name of METHODS."""
     mixup: MixupSettings[SelfSupervised] = field(default_factory=Plain)
     """How views are mixed; its type is a name of VIEW_POLICIES."""
@@ -58,6 +58,6 @@ class Pretraining(Training):
         """A fresh model for a training set of `pictures` pictures; `stats` tells how they are normalised."""
         encoder, size = self.encoder.build(self.data.size), self.data.size
         channels, features = encoder.probe(size)
-        method: SelfSupervised = self.method.build(encoder, features)
+        method = self.method.build(encoder, features)
         method.terms = self.terms
         return self.mixup.build(method, Context(channels, size, SelfMixing, stats, pictures))

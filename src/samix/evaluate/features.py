@@ -7,9 +7,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from samix.core.shapes import Images, Labels, Stats
-from samix.data.datasets import ImageSet
-from samix.data.loaders import Batch, TestPlan, make_loader
-from samix.data.views import View, normalize
+from samix.data import Batch, ImageSet, TestPlan, View, make_loader, normalize
 from samix.nn.frozen import freeze
 
 

@@ -4,29 +4,32 @@ The settings follow the protocols of MoCo (arXiv 1911.05722) and MoCo v3 (arXiv 
 them. With augmented views every step runs the encoder; without, its features are computed once.
 """
 
-import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from samix.core.checks import (
+    check_at_least,
+    check_below_one,
+    check_not_negative,
+    check_positive,
+    check_positive_share,
+    check_words,
+)
 from samix.core.mixed import check_labels
 from samix.core.schedules import cosine
 from samix.core.seeds import fold, seeded
 from samix.core.shapes import Features, Images, Labels
-from samix.core.words import suggest
-from samix.data.datasets import VIEWS, Data, ImageSet, Split
-from samix.data.loaders import TrainPlan, make_loader
-from samix.data.views import test_view, train_view
+from samix.data import Data, ImageSet, Split, TrainPlan, ViewName, make_loader, test_view, train_view
 from samix.evaluate.accuracy import Score, count, score
 from samix.evaluate.features import features_of, on_device
 from samix.methods.supervised import linear_head
 from samix.nn.frozen import freeze
-
-SCHEDULES = ("step", "cosine")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,13 +46,13 @@ class LinearProbe:
     """Momentum of SGD."""
     weight_decay: float = 0.0
     """Weight decay of the classifier."""
-    schedule: str = "step"
+    schedule: Literal["step", "cosine"] = "step"
     """step (lr times `factor` at each milestone) or cosine (to 0); both change once per epoch."""
     milestones: tuple[int, ...] = (60, 80)
     """Epochs after which a step schedule lowers the learning rate."""
     factor: float = 0.1
     """What a milestone multiplies the learning rate by."""
-    view: str = "resized-crop"
+    view: ViewName = "resized-crop"
     """Training view: resized-crop, crop-flip, or none (seen as in testing; features are computed once)."""
     min_scale: float = 0.08
     """Smallest area that resized-crop may take."""
@@ -57,22 +60,13 @@ class LinearProbe:
     """Weights, order and views follow from it."""
 
     def __post_init__(self) -> None:
-        for name in ("epochs", "batch_size"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}.")
-        for name in ("lr", "factor"):
-            if not 0 < getattr(self, name) < math.inf:
-                raise ValueError(f"{name} must be positive, got {getattr(self, name)}.")
-        if not 0 <= self.momentum < 1:
-            raise ValueError(f"momentum must lie in [0, 1), got {self.momentum}.")
-        if not self.weight_decay >= 0:
-            raise ValueError(f"weight_decay must not be negative, got {self.weight_decay}.")
-        if not 0 < self.min_scale <= 1:
-            raise ValueError(f"min_scale must lie in (0, 1], got {self.min_scale}.")
-        if self.schedule not in SCHEDULES:
-            raise ValueError(f"unknown schedule {suggest(self.schedule, SCHEDULES)}")
-        if self.view not in VIEWS:
-            raise ValueError(f"unknown view {suggest(self.view, VIEWS)}")
+        # Without a group: `samix linear` takes these fields as --epochs, --lr, ...
+        check_words(self, "")
+        check_at_least(1, self, "", "epochs", "batch_size")
+        check_positive(self, "", "lr", "factor")
+        check_below_one(self, "", "momentum")
+        check_not_negative(self, "", "weight_decay")
+        check_positive_share(self, "", "min_scale")
         rising = [0, *self.milestones, self.epochs]
         if self.schedule == "step" and any(a >= b for a, b in zip(rising, rising[1:], strict=False)):
             raise ValueError(

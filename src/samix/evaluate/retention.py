@@ -1,12 +1,11 @@
 """Object retention: how much of each object's pixels survives in a mixed image.
 
-A mixed image promises its label two objects. With true object masks (the embedded dataset has them) one
-can count what is really shown: the share of the first object's pixels that the mask keeps, and the share
-of the partner's object that shows through 1 - mask. Mixup at lam keeps exactly lam and 1 - lam. For every
-policy that does not look at the pictures, `both` (the mean of the two shares) is 1/2 in expectation, at
-any lam and whatever the mask's shape, because both objects come from the same distribution of places. So
-`both` above 1/2 means that the policy spends its pixels on objects, and `weaker` tells whether it does so
-for both of them or shows one and hides the other.
+The label of a mixed image names two objects. With true object masks (the embedded dataset has them) one can
+count what is shown: the share of the first object's pixels that the mask keeps, and the share of the
+partner's object that shows through 1 - mask. Mixup at lam keeps exactly lam and 1 - lam. A policy that does
+not look at the pictures has `both` (the mean of the two shares) = 1/2 in expectation, at any lam and for any
+shape of mask, because both objects come from the same distribution of places. `both` above 1/2 means that the
+policy spends its pixels on objects; `weaker` tells whether it shows both or hides one.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,7 +18,7 @@ from torch import Tensor
 from samix.core.mixed import Mixed
 from samix.core.pairing import Pairing, draw_derangement
 from samix.core.shapes import Images, Mask, PerSample
-from samix.data.synthetic import Drawn
+from samix.data import Drawn
 
 ObjectMasks = Bool[Tensor, "B 1 H W"]
 Mix = Callable[[Images, Pairing], Mixed]

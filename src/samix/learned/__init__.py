@@ -27,7 +27,12 @@ method shares them. A new learned mixup is one file here, whose settings have `b
 """
 
 from samix.learned.automix import AutoMixed
-from samix.learned.cluster_mixing import ClusteredInterIntra, ClusteredPuzzleMix, ClusterMixing
+from samix.learned.cluster_mixing import (
+    ClusteredInterIntra,
+    ClusteredPolicy,
+    ClusteredPuzzleMix,
+    ClusterMixing,
+)
 from samix.learned.losses import EtaBalanced, MaskLoss, eta_balanced, eta_balanced_instances, mask_loss
 from samix.learned.mixer import Adjusting, Mixer, MixerConfig, adjust_mask
 from samix.learned.pseudo import Clusters
@@ -40,8 +45,14 @@ LEARNED: dict[str, type[LearnedMixup]] = {"automix": AutoMixed, "samix": Learned
 """Mixups that are learned beside a classifier, by the name that `--mixup` takes."""
 LEARNED_WITHOUT_LABELS: dict[str, type[InstanceMixup]] = {"samix-i": InstanceMixup, "samix-c": ClusterMixup}
 """Mixups that are learned beside a self-supervised method."""
+CLUSTERED: dict[str, type[ClusteredPolicy]] = {
+    "inter-intra": ClusteredInterIntra,
+    "puzzlemix-pl": ClusteredPuzzleMix,
+}
+"""Hand-made policies whose labels are the clusters of SAMix-C."""
 
 __all__ = [
+    "CLUSTERED",
     "LEARNED",
     "LEARNED_WITHOUT_LABELS",
     "Adjusting",

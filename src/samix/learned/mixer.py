@@ -38,6 +38,9 @@ class AdaptiveLam(nn.Module):
 
     gamma is projected after the optimiser's step (`project`), not clamped in the forward pass: a clamp
     has no gradient outside [0, 1] and would hold a gamma that starts at 0 there for ever.
+
+    >>> AdaptiveLam(gamma=1.0)(torch.ones(1, 1, 1, 1), torch.tensor([0.5])).item()
+    1.5
     """
 
     extra_channels = 0
@@ -61,6 +64,9 @@ def rescale_lam(lam: Lam, k: float) -> Lam:
     """f_k(lam) = (4/3 lam^3 - 2 lam^2 + (k + 1) lam) / (k + 1/3): nearer to 1/2, the more so the smaller k.
 
     The official code's `lam_mul_k`; 0, 1/2 and 1 stay where they are.
+
+    >>> [round(lam, 3) for lam in rescale_lam(torch.tensor([0.0, 0.25, 0.5]), k=0.25).tolist()]
+    [0.0, 0.357, 0.5]
     """
     return (4 / 3 * lam**3 - 2 * lam**2 + (k + 1) * lam) / (k + 1 / 3)
 
@@ -154,7 +160,12 @@ class MixerParts(NamedTuple):
 
 
 class Mixer(nn.Module):
-    """lam encoding, attention and content, composed into a mask (SAMix Eq. (11))."""
+    """lam encoding, attention and content, composed into a mask (SAMix Eq. (11)).
+
+    >>> mixer, pairing = MixerConfig().build(channels=8), Pairing(torch.tensor([0.5]), torch.tensor([1, 0]))
+    >>> mixer(torch.rand(2, 8, 4, 4), pairing, size=(32, 32)).shape  # maps in, masks of the images out
+    torch.Size([2, 1, 32, 32])
+    """
 
     encoding: AdaptiveLam | ConcatLam | NoLam
 
@@ -304,6 +315,12 @@ def adjust_mask(mask: Mask, lam: Lam, margin: float = 0.0) -> Mask:
 
     Masks whose mean is within `margin` of lam stay as they are. The paper's rule moves the mean the wrong way
     (E9).
+
+    >>> mask = torch.tensor([[[[0.75, 0.25]]]])  # mean 1/2
+    >>> [round(value, 3) for value in adjust_mask(mask, torch.tensor([0.25])).flatten().tolist()]
+    [0.375, 0.125]
+    >>> [round(value, 3) for value in adjust_mask(mask, torch.tensor([0.75])).flatten().tolist()]
+    [0.875, 0.625]
     """
     tiny = 1e-6
     mask = mask.float().clamp(tiny, 1 - tiny)  # in half precision 1 - tiny would be 1

@@ -257,6 +257,13 @@ class SAMix(LearnedMixing):
         may give maps [B, h, w, C] (`channels_last`), or tokens behind `prefix_tokens` that are no patches
         (None: what the network says of itself, as timm's do); `norm` names the layer that normalises tokens
         before the network's head.
+
+        >>> network = nn.Sequential(nn.Conv2d(3, 8, 4, 4), nn.ReLU(), nn.Flatten(), nn.Linear(512, 10))
+        >>> model = SAMix.wrap(network, layer="1", classes=10)
+        >>> losses = model(torch.rand(4, 3, 32, 32), torch.arange(4), progress=0.0)
+        >>> losses.total.backward()  # once for both; then optimizer.step() and model.after_step(progress)
+        >>> network[0].weight.grad.shape, model.mixer.gamma.grad.shape
+        (torch.Size([8, 3, 4, 4]), torch.Size([]))
         """
         if isinstance(network, nn.parallel.DistributedDataParallel):
             raise ValueError(

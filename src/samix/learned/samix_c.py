@@ -33,7 +33,7 @@ class ClusterMixup(InstanceMixup):
     """Leave negatives with the positive's label out of the instances' term (ablation)."""
 
     def build(self, method: SelfSupervised, context: Context) -> "SAMixC":
-        """SAMix-I's parts, and a memory of so many clusters of the training pictures."""
+        """SAMix-I's parts, and a memory of the training pictures' clusters."""
         dim, mixer = method.embedding_width(context.size), self.mixer.build(context.channels)
         return SAMixC(method, mixer, self, dim=dim, pictures=context.pictures)
 

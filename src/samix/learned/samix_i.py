@@ -8,7 +8,7 @@ keys. The mixed image is of one view with targets from the other, as the paper s
 from dataclasses import dataclass, field
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from samix.contract import Context, Losses
@@ -19,8 +19,18 @@ from samix.core.shapes import Embeddings, Images, Index, Labels
 from samix.learned.losses import eta_balanced_instances
 from samix.learned.mixer import Adjusting, Mixer, MixerConfig
 from samix.learned.samix import Judgement, LearnedMixing, MixerTraining
-from samix.methods.ssl.base import Branch, Observed, SelfSupervised, Terms, Views, views_of
-from samix.nn.encoder import momentum_copy
+from samix.methods.around.self_mixing import SelfMixing
+from samix.methods.ssl.base import (
+    Branch,
+    MethodSettings,
+    Observed,
+    SelfSupervised,
+    Terms,
+    Views,
+    views_of,
+)
+from samix.methods.ssl.moco import MoCoV2
+from samix.nn.encoder import Encoder, momentum_copy
 from samix.nn.key_queue import Queue
 
 
@@ -60,6 +70,39 @@ class SAMixI(LearnedMixing):
         self.terms = terms or method.terms
         self.copy = momentum_copy(method.branch) if method.momentum is None else None
         self.bank = Queue(settings.negatives, dim) if method.queue is None else None
+
+    @classmethod
+    def wrap(
+        cls,
+        network: nn.Module,
+        layer: str,
+        method: MethodSettings | None = None,
+        settings: InstanceMixup | None = None,
+        *,
+        size: int = 32,
+        pictures: int = 0,
+        channels_last: bool = False,
+        prefix_tokens: int = 0,
+        norm: str | None = None,
+    ) -> "SAMixI":
+        """SAMix-I around a network of your own (images -> features); the Mixer reads the map of `layer`.
+
+        `method` is what is learned from two views, by default MoCo v2. `settings` of type `ClusterMixup` make
+        it SAMix-C: tell the number of training `pictures`, and call `begin_clusters` before the first step.
+        The rest is as in `SAMix.wrap`.
+
+        >>> network = nn.Sequential(nn.Conv2d(3, 8, 4, 4), nn.ReLU(), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+        >>> model = SAMixI.wrap(network, layer="1", method=MoCoV2(queue=16, dim=8, hidden=8))
+        >>> views = torch.rand(8, 3, 32, 32)  # all first views of four pictures, then all second ones
+        >>> losses = model(views, torch.arange(4), progress=0.0)
+        >>> losses.encoder.requires_grad, losses.mixer.requires_grad
+        (True, True)
+        """
+        encoder = Encoder(network, layer, channels_last=channels_last, prefix_tokens=prefix_tokens, norm=norm)
+        channels, features = encoder.probe(size)
+        learner = (method or MoCoV2()).build(encoder, features).to(encoder.black(size).device)
+        context = Context(channels, size, SelfMixing, pictures=pictures)
+        return (settings or InstanceMixup()).build(learner, context).to(encoder.black(size).device)
 
     @property
     def frozen_copy(self) -> Branch:

@@ -40,7 +40,7 @@ class MixerWatch:
             warnings.warn(
                 f"the Mixer has collapsed to the trivial solution: for {self.patience} epochs its masks were "
                 f"constant (spatial deviation {row['deviation']:.4f}), so the encoder sees Mixup. Try a "
-                "lower --mixup.momentum, a larger --mixup.beta or --optimizer.mixer_lr.",
+                "lower --mixup.copy.momentum, a larger --mixup.mask.beta or --optimizer.mixer_lr.",
                 CollapsedMixerWarning,
                 stacklevel=2,
             )
@@ -48,7 +48,7 @@ class MixerWatch:
             warnings.warn(
                 f"the Mixer does not follow lam: for {self.patience} epochs mean(mask) missed it by "
                 f"{row['gap']:.2f} on average (gamma {row.get('gamma', float('nan')):.2f}). "
-                "Keep --mixup.adjust 1, or raise --mixup.mixer.gamma.",
+                "Keep --mixup.adjusting.prob 1, or raise --mixup.mixer.gamma.",
                 DeafMixerWarning,
                 stacklevel=2,
             )

@@ -22,7 +22,14 @@ Alike = Bool[Tensor, "B K"]
 
 
 def over_parents(loss: Callable[[Index], PerSample], parents: Parents) -> Scalar:
-    """mean_i sum_p share_ip loss_i(positive = parent p); for a pair lam l(m, i) + (1 - lam) l(m, j)."""
+    """mean_i sum_p share_ip loss_i(positive = parent p); for a pair lam l(m, i) + (1 - lam) l(m, j).
+
+    >>> share = torch.tensor([[0.75, 0.25], [0.75, 0.25]])
+    >>> parents = Parents(index=torch.tensor([[0, 1], [1, 0]]), share=share)
+    >>> loss = torch.tensor([[0.0, 4.0], [4.0, 0.0]])  # of mixture i against image j
+    >>> over_parents(lambda positive: loss[torch.arange(2), positive], parents).item()
+    1.0
+    """
     parts = [loss(positive) for positive in parents.index.unbind(dim=1)]
     return (parents.share * torch.stack(parts, dim=1)).sum(dim=1).mean()
 
@@ -33,6 +40,15 @@ def info_nce_per_sample(
     """-log exp(q.k / tau) / (exp(q.k / tau) + sum_n exp(q.n / tau)) for every query.
 
     `alike` marks negatives that are none, because they share the key's label.
+
+    Where the three negatives are as near as the key, the loss is that of a guess among four:
+
+    >>> query = torch.tensor([[1.0, 0.0]])
+    >>> round(info_nce_per_sample(query, query, query.expand(3, 2), tau=0.2).exp().item(), 3)
+    4.0
+    >>> alike = torch.tensor([[True, True, False]])
+    >>> round(info_nce_per_sample(query, query, query.expand(3, 2), 0.2, alike).exp().item(), 3)
+    2.0
     """
     query, key, negatives = query.float(), key.float(), negatives.float()
     positive = (query * key).sum(dim=1, keepdim=True) / tau  # [B, 1]
@@ -43,7 +59,14 @@ def info_nce_per_sample(
 
 
 def info_nce(query: Embeddings, key: Embeddings, negatives: Negatives, tau: float = 0.2) -> Scalar:
-    """SAMix Eq. (2), the positive in the sum with the K negatives (E4); mean over the batch."""
+    """SAMix Eq. (2), the positive in the sum with the K negatives (E4); mean over the batch.
+
+    >>> key, negatives = torch.eye(2), -torch.eye(2)
+    >>> round(info_nce(key, key, negatives, tau=0.1).item(), 3)  # found
+    0.0
+    >>> round(info_nce(-key, key, negatives, tau=0.1).item(), 3)  # as far as can be: 2 / tau
+    20.0
+    """
     return info_nce_per_sample(query, key, negatives, tau).mean()
 
 
@@ -55,7 +78,15 @@ def mixup_info_nce(
     tau: float = 0.2,
     alike: Alike | None = None,
 ) -> Scalar:
-    """lam NCE(z_m, z_i) + (1 - lam) NCE(z_m, z_j), SAMix Eq. (4); lam weighs each sample before the mean."""
+    """lam NCE(z_m, z_i) + (1 - lam) NCE(z_m, z_j), SAMix Eq. (4); lam weighs each sample before the mean.
+
+    A mixture that looks like its first image alone costs more than one that is near to both:
+
+    >>> key, negatives, both = torch.eye(2), -torch.eye(2), torch.full((2, 2), 0.5**0.5)
+    >>> pairing = Pairing(lam=torch.tensor([0.5]), index=torch.tensor([1, 0]))
+    >>> [round(mixup_info_nce(mixed, key, negatives, pairing, tau=0.1).item(), 2) for mixed in (key, both)]
+    [0.35, 0.0]
+    """
     other = None if alike is None else alike[pairing.index]
     first = info_nce_per_sample(mixed, key, negatives, tau, alike)
     second = info_nce_per_sample(mixed, key[pairing.index], negatives, tau, other)
@@ -66,6 +97,11 @@ def in_batch_nce_per_sample(query: Embeddings, keys: AllRows, positive: Index, t
     """-log softmax of key `positive` among all keys.
 
     Weighed over the parents of a mixed image, its optimum shares the softmax's mass lam : 1 - lam.
+
+    >>> query, keys = torch.tensor([[0.75, 0.25]] * 2).log(), torch.eye(2)  # mass 3/4 on key 0
+    >>> loss = in_batch_nce_per_sample(query, keys, torch.tensor([0, 1]), tau=1.0)
+    >>> [round(mass, 4) for mass in (-loss).exp().tolist()]
+    [0.75, 0.25]
     """
     log_p = F.log_softmax(query.float() @ keys.float().T / tau, dim=1)  # [B, N]
     return -log_p.gather(1, positive[:, None])[:, 0]
@@ -78,6 +114,12 @@ def nt_xent_per_sample(
     `positive` of the second, each against all other rows of both views.
 
     `place` says where this process's rows stand among the rows of all processes.
+
+    >>> views, own = torch.eye(2), torch.tensor([0, 1])
+    >>> right = nt_xent_per_sample(views, views, own, positive=own, tau=0.1)
+    >>> wrong = nt_xent_per_sample(views, views, own, positive=own.flip(0), tau=0.1)  # 1 / tau each side
+    >>> round(right[0].item(), 2), round(wrong[0].item(), 2)
+    (0.0, 20.0)
     """
     first, second = first.float(), second.float()
     return _one_side(first, second, place, positive, tau) + _one_side(second, first, positive, place, tau)

@@ -61,7 +61,7 @@ def weights_of(layer: Any, *inputs: Any, **options: Any) -> Float[Tensor, "B hea
 
 
 def grid_of(count: int, size: Size) -> tuple[int, int]:
-    """Rows and columns of so many square patches of a picture of that height and width."""
+    """Rows and columns of the grid of `count` square patches that cover a picture of this size."""
     rows = max(round((count * size[0] / size[1]) ** 0.5), 1)
     if rows * (count // rows) != count:
         raise ValueError(

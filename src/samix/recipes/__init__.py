@@ -2,13 +2,13 @@
 
 from samix.engine.classification import Recipe
 from samix.engine.pretraining import Pretraining
-from samix.recipes.base import Family
+from samix.recipes.base import Family, as_published, row, speedy
 from samix.recipes.base import find_recipe as _find_recipe
 from samix.recipes.cifar10_small import CIFAR10_LONG, CIFAR10_SMALL
 from samix.recipes.embedded import DEMO, DIGITS
 from samix.recipes.imagenet import IMAGENET_R18, IMAGENET_R50
 from samix.recipes.small_images import CIFAR100_R18, TINY_R18
-from samix.recipes.ssl_base import PretrainingFamily
+from samix.recipes.ssl_base import PRESETS, Preset, PretrainingFamily
 from samix.recipes.ssl_base import find_pretraining as _find_pretraining
 from samix.recipes.ssl_paper import IMAGENET_R50_SSL, IMAGENET_VIT_SSL, TINY_R18_SSL
 from samix.recipes.ssl_small import SSL_DEMO, SSL_FOLDER, SSL_SMALL
@@ -47,3 +47,34 @@ def find_pretraining(
     if name.partition("/")[0] in RECIPES:
         raise ValueError(f"{name!r} learns from labels: `samix train {name}`.")
     return _find_pretraining(PRETRAININGS, name, method, mixup)
+
+
+__all__ = [
+    "CIFAR10_LONG",
+    "CIFAR10_SMALL",
+    "CIFAR100_R18",
+    "DEMO",
+    "DIGITS",
+    "IMAGENET_R18",
+    "IMAGENET_R50",
+    "IMAGENET_R50_SSL",
+    "IMAGENET_VIT_SSL",
+    "PRESETS",
+    "PRETRAININGS",
+    "RECIPES",
+    "SSL_DEMO",
+    "SSL_FOLDER",
+    "SSL_SMALL",
+    "TINY_R18",
+    "TINY_R18_SSL",
+    "Family",
+    "Preset",
+    "Pretraining",
+    "PretrainingFamily",
+    "Recipe",
+    "as_published",
+    "find_pretraining",
+    "find_recipe",
+    "row",
+    "speedy",
+]

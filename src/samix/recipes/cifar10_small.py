@@ -7,7 +7,7 @@ samix train cifar10-long/samix    ours: results/cifar10_long.csv
 from dataclasses import replace
 
 from samix.contract import Plain
-from samix.data.datasets import Data
+from samix.data import Data
 from samix.engine.classification import Recipe
 from samix.engine.optim import Optimizer
 from samix.learned import AutoMixed, LearnedMixup, MaskLoss
@@ -36,7 +36,7 @@ VIT = replace(
 """For policies that need attention; a transformer learns little from so few pictures."""
 
 
-def foundation(base: Recipe, masks: MaskLoss) -> dict[str, Recipe]:
+def main_rows(base: Recipe, masks: MaskLoss) -> dict[str, Recipe]:
     """Learned and hand-made mixups with and without the clean branch, so that each gain stands apart."""
     samix = row(base, LearnedMixup(mask=masks), clean=1.0)
     return {
@@ -55,7 +55,7 @@ def foundation(base: Recipe, masks: MaskLoss) -> dict[str, Recipe]:
 CIFAR10_SMALL = Family(
     "CIFAR-10, 250 balanced pictures, full test set, small ResNet of width 16, CPU, minutes a row.",
     {
-        **foundation(BASE, MASKS),
+        **main_rows(BASE, MASKS),
         "plain-vit": row(VIT, Plain()),
         "cutmix-vit": row(VIT, CutMix(alpha=1.0)),
         "transmix": row(VIT, TransMix(alpha=1.0)),
@@ -66,5 +66,5 @@ LONG = replace(BASE, epochs=400, eval_every=400, save_every=50, objective=Object
 # A stronger mask loss than for 150 epochs, because it fades: masks have more time to drift from lam.
 CIFAR10_LONG = Family(
     "The same pictures and network for 400 epochs, where mixing helps most; ten minutes a row.",
-    foundation(LONG, replace(MASKS, beta=5.0, beta_end=0.0)),
+    main_rows(LONG, replace(MASKS, beta=5.0, beta_end=0.0)),
 )

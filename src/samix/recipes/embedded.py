@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from samix.contract import Plain
-from samix.data.datasets import Data
+from samix.data import Data
 from samix.engine.classification import Recipe
 from samix.engine.optim import Optimizer
 from samix.learned import AutoMixed, LearnedMixup

@@ -8,7 +8,7 @@ R-50 plain 76.83, Mixup 77.12, CutMix 77.17, AutoMix 77.91, SAMix 78.11
 from dataclasses import replace
 
 from samix.contract import Plain
-from samix.data.datasets import Data
+from samix.data import Data
 from samix.engine.classification import Recipe
 from samix.engine.machine import Machine
 from samix.engine.optim import Optimizer

@@ -9,7 +9,7 @@ paper, 400 epochs: plain 61.68, Mixup 63.86, CutMix 65.53, AutoMix 67.33, SAMix 
 from dataclasses import replace
 
 from samix.contract import Plain
-from samix.data.datasets import Data
+from samix.data import Data
 from samix.engine.classification import Recipe
 from samix.engine.optim import Optimizer
 from samix.learned import Adjusting, AutoMixed, LearnedMixup

@@ -57,10 +57,10 @@ def find_pretraining(
     if mixup not in (*VIEW_POLICIES, *PRESETS):
         raise ValueError(f"unknown mixup {suggest(mixup, [*VIEW_POLICIES, *PRESETS])}")
     full = f"{family_name}/{method}" + ("" if mixup == "plain" else f"+{mixup}")
-    return full, mixed(family.methods[method], mixup, family.mixups)
+    return full, with_mixup(family.methods[method], mixup, family.mixups)
 
 
-def mixed(base: Pretraining, mixup: str, settings: dict[str, Any]) -> Pretraining:
+def with_mixup(base: Pretraining, mixup: str, settings: dict[str, Any]) -> Pretraining:
     """The plain recipe with a mixup: the family's settings, a preset, or the mixup's own defaults."""
     if mixup == "plain":
         return base
@@ -71,6 +71,6 @@ def mixed(base: Pretraining, mixup: str, settings: dict[str, Any]) -> Pretrainin
     return replace(base, mixup=VIEW_POLICIES[mixup]())
 
 
-def rows_of(method: str, *mixups: str) -> tuple[str, ...]:
-    """'moco-v2', 'moco-v2+mixup', ..."""
+def row_names(method: str, *mixups: str) -> tuple[str, ...]:
+    """The names 'moco-v2', 'moco-v2+mixup', ..."""
     return (method, *(f"{method}+{mixup}" for mixup in mixups))

@@ -8,24 +8,27 @@ Settings and their sources: docs/self_supervised.md. Linear evaluation: samix li
 
 from dataclasses import replace
 
-from samix.data.datasets import Data
+from samix.data import Data
 from samix.engine.optim import Optimizer
 from samix.engine.pretraining import Pretraining
 from samix.learned.samix_c import ClusterMixup
 from samix.learned.samix_i import InstanceMixup
-from samix.methods.ssl.byol import BYOLConfig
-from samix.methods.ssl.moco import MoCoV1, MoCoV2
-from samix.methods.ssl.mocov3 import MoCoV3Config
-from samix.methods.ssl.simclr import SimCLRConfig
-from samix.methods.ssl.simsiam import SimSiamConfig
-from samix.methods.ssl.swav import SwAVConfig
+from samix.methods.ssl import (
+    BYOLConfig,
+    MoCoV1,
+    MoCoV2,
+    MoCoV3Config,
+    SimCLRConfig,
+    SimSiamConfig,
+    SwAVConfig,
+)
 from samix.nn.zoo import Network
 from samix.recipes.base import as_published
-from samix.recipes.ssl_base import PretrainingFamily, rows_of
+from samix.recipes.ssl_base import PretrainingFamily, row_names
 
 MOCO = Optimizer(lr=0.03, weight_decay=1e-4, mixer_lr=0.03, mixer_min_lr=3e-4)
 MIXUPS = {"samix-i": as_published(InstanceMixup()), "samix-c": as_published(ClusterMixup())}
-MIXED = rows_of("moco-v2", "mixup", "cutmix", "samix-i", "samix-c")
+MIXED = row_names("moco-v2", "mixup", "cutmix", "samix-i", "samix-c")
 
 TINY = Pretraining(
     data=Data(name="tiny-imagenet", size=96, workers=4),

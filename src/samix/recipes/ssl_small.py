@@ -7,22 +7,26 @@ samix pretrain ssl-folder --data.root FOLDER   any folder of pictures, no labels
 
 from dataclasses import replace
 
-from samix.data.datasets import Data
+from samix.data import Data
 from samix.engine.optim import Optimizer
 from samix.engine.pretraining import Pretraining
 from samix.learned import ClusterMixup, Clusters, InstanceMixup, MaskLoss, MixerConfig
-from samix.methods.ssl.byol import BYOLConfig
-from samix.methods.ssl.moco import MoCoV1, MoCoV2
-from samix.methods.ssl.mocov3 import MoCoV3Config
-from samix.methods.ssl.simclr import SimCLRConfig
-from samix.methods.ssl.simsiam import SimSiamConfig
-from samix.methods.ssl.swav import SwAVConfig
+from samix.methods.ssl import (
+    BYOLConfig,
+    MethodSettings,
+    MoCoV1,
+    MoCoV2,
+    MoCoV3Config,
+    SimCLRConfig,
+    SimSiamConfig,
+    SwAVConfig,
+)
 from samix.mixups import CutMix, MixUp
 from samix.nn.zoo import Network
-from samix.recipes.ssl_base import PretrainingFamily, rows_of
+from samix.recipes.ssl_base import PretrainingFamily, row_names
 
 MEASURED = (
-    *rows_of("moco-v2", "mixup", "cutmix", "samix-i", "samix-c"),
+    *row_names("moco-v2", "mixup", "cutmix", "samix-i", "samix-c"),
     "moco-v1",
     "moco-v3",
     "simclr",
@@ -34,7 +38,7 @@ MEASURED = (
 
 def small_methods(base: Pretraining, queue: int, hidden: int) -> dict[str, Pretraining]:
     """Every method with heads, queue and momentum for small networks and short runs."""
-    configs = {
+    configs: dict[str, MethodSettings] = {
         "moco-v2": MoCoV2(queue=queue, hidden=hidden, dim=64, momentum=0.99, tau=0.1, norm_groups=4),
         "moco-v1": MoCoV1(queue=queue, dim=64, momentum=0.99, norm_groups=4),
         "moco-v3": MoCoV3Config(hidden=hidden, dim=64, tau=0.2, momentum=0.99),
@@ -106,5 +110,5 @@ SSL_FOLDER = PretrainingFamily(
     "Pre-training on any folder of pictures at 96 px, ResNet-18, 200 epochs; a GPU, or patience.",
     {"moco-v2": FOLDER},
     {},
-    rows_of("moco-v2", "samix-i", "samix-c"),
+    row_names("moco-v2", "samix-i", "samix-c"),
 )

@@ -8,20 +8,20 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from samix.report.groups import Group
-from samix.report.style import FAINT, MARKERS, look, panels, styled
+from samix.report.style import FAINT, MARKERS, line_style, make_panels, styled
 from samix.runs.samples import read_retention
 
 Curve = dict[float, list[float]]
 """The values of all seeds at each place of the horizontal axis."""
 
 
-def curve(group: Group, column: str) -> Curve:
+def metric_curve(group: Group, column: str) -> Curve:
     """One column of the metrics over epochs: of the finished seeds, as in the table, else of all."""
     finished = [run for run in group.runs if run.summary is not None]
-    return gather([run.series(column) for run in finished or group.runs])
+    return merge_series([run.series(column) for run in finished or group.runs])
 
 
-def gather(series: Sequence[dict[float, float]]) -> Curve:
+def merge_series(series: Sequence[dict[float, float]]) -> Curve:
     """Several series as one curve, only where as many seeds as possible have a value.
 
     A seed that is still behind would otherwise bend the mean at the place where it stops.
@@ -34,11 +34,11 @@ def gather(series: Sequence[dict[float, float]]) -> Curve:
     return {at: together[at] for at in sorted(together) if len(together[at]) == most}
 
 
-def draw(axes: Axes, group: Group, values: Curve, **changes: object) -> None:
+def draw_curve(axes: Axes, group: Group, values: Curve, **changes: object) -> None:
     """The mean over seeds as a line, their range as a band."""
     if not values:
         return
-    options = look(group.mixup, group.method) | changes
+    options = line_style(group.mixup, group.method) | changes
     at, rows = list(values), list(values.values())
     axes.plot(at, [mean(row) for row in rows], label=group.method, **options)
     if max(map(len, rows)) > 1:
@@ -46,7 +46,7 @@ def draw(axes: Axes, group: Group, values: Curve, **changes: object) -> None:
         axes.fill_between(at, low, high, color=options["color"], alpha=0.15, linewidth=0)
 
 
-def name_lines(figure: Figure, axes: Sequence[Axes]) -> None:
+def add_legend(figure: Figure, axes: Sequence[Axes]) -> None:
     """One legend above all panels."""
     named: dict[str, Artist] = {}
     for each in axes:
@@ -56,7 +56,7 @@ def name_lines(figure: Figure, axes: Sequence[Axes]) -> None:
         figure.legend(list(named.values()), list(named), loc="outside upper left", ncols=6, handlelength=2.2)
 
 
-def at_least(axes: Axes, low: float, high: float) -> None:
+def widen_axis(axes: Axes, low: float, high: float) -> None:
     """Widens the vertical axis to [low, high], so that noise does not look like a trend."""
     bottom, top = axes.get_ylim()
     axes.set_ylim(min(bottom, low), max(top, high))
@@ -65,58 +65,58 @@ def at_least(axes: Axes, low: float, high: float) -> None:
 def curves_figure(groups: Sequence[Group]) -> Figure:
     """Test accuracy and training loss over epochs."""
     with styled():
-        figure, (accuracy, loss) = panels(2)
+        figure, (accuracy, loss) = make_panels(2)
         for group in groups:
-            draw(accuracy, group, curve(group, group.accuracy))
-            draw(loss, group, curve(group, "loss"))
+            draw_curve(accuracy, group, metric_curve(group, group.accuracy))
+            draw_curve(loss, group, metric_curve(group, "loss"))
         label = "k-NN %" if all(group.accuracy == "knn" for group in groups) else "top-1 %"
         accuracy.set(title="Test accuracy", xlabel="epoch", ylabel=label)
         loss.set(title="Training loss", xlabel="epoch", ylabel="loss of the encoder")
-        name_lines(figure, (accuracy, loss))
+        add_legend(figure, (accuracy, loss))
     return figure
 
 
 def mixer_figure(groups: Sequence[Group]) -> Figure:
     """Is the Mixer alive: gamma, |mean(mask) - lam|, the mask's deviation, its two losses."""
     with styled():
-        figure, (gamma, gap, deviation, losses) = panels(4, width=11.2, height=3.0)
+        figure, (gamma, gap, deviation, losses) = make_panels(4, width=11.2, height=3.0)
         for group in groups:
-            draw(gamma, group, curve(group, "gamma"))
-            draw(gap, group, curve(group, "gap"))
-            draw(deviation, group, curve(group, "deviation"))
-            draw(losses, group, curve(group, "local"))
-            draw(losses, group, curve(group, "globally"), linewidth=0.9)
+            draw_curve(gamma, group, metric_curve(group, "gamma"))
+            draw_curve(gap, group, metric_curve(group, "gap"))
+            draw_curve(deviation, group, metric_curve(group, "deviation"))
+            draw_curve(losses, group, metric_curve(group, "local"))
+            draw_curve(losses, group, metric_curve(group, "globally"), linewidth=0.9)
         gap.axhline(0.1, color=FAINT, linewidth=1, linestyle=":")
         gamma.set(title="Weight of λ: gamma", xlabel="epoch")
         gap.set(title="Gap: |mean(mask) - λ|", xlabel="epoch")
         deviation.set(title="Deviation within masks", xlabel="epoch")
         losses.set(title="Loss: local thick, global thin", xlabel="epoch")
         for axes, high in ((gamma, 1.0), (gap, 0.2), (deviation, 0.1)):
-            at_least(axes, -0.03 * high, 1.03 * high)
-        name_lines(figure, (gamma, gap, deviation, losses))
+            widen_axis(axes, -0.03 * high, 1.03 * high)
+        add_legend(figure, (gamma, gap, deviation, losses))
     return figure
 
 
 def retention_curve(group: Group, column: str) -> Curve:
     """Kept share over lam, over the seeds that measured it."""
     tables = [read_retention(run.path) or [] for run in group.runs]
-    return gather([{row["lam"]: row[column] for row in rows if column in row} for rows in tables])
+    return merge_series([{row["lam"]: row[column] for row in rows if column in row} for rows in tables])
 
 
 def retention_figure(groups: Sequence[Group]) -> Figure:
     """Share of object pixels that a mixed image keeps: of both objects, and of the first one."""
     with styled():
-        figure, (both, first) = panels(2)
+        figure, (both, first) = make_panels(2)
         both.axhline(0.5, color=FAINT, linewidth=1, linestyle=":")
         first.axline((0, 0), (1, 1), color=FAINT, linewidth=1, linestyle=":")
         for group in groups:
             marker = {"marker": MARKERS.get(group.mixup, "v"), "markersize": 4}
-            draw(both, group, retention_curve(group, "both"), **marker)
-            draw(first, group, retention_curve(group, "first"), **marker)
+            draw_curve(both, group, retention_curve(group, "both"), **marker)
+            draw_curve(first, group, retention_curve(group, "first"), **marker)
         both.set(title="Kept of both objects (mean)", xlabel="λ", ylabel="share of object pixels")
         first.set(title="Kept of the first object", xlabel="λ", ylabel="share of object pixels")
         for axes, low, high in ((both, 0.4, 0.7), (first, 0.0, 1.0)):
             axes.set(xlim=(-0.03, 1.03))
-            at_least(axes, low, high)
-        name_lines(figure, (both, first))
+            widen_axis(axes, low, high)
+        add_legend(figure, (both, first))
     return figure

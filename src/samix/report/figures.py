@@ -42,29 +42,29 @@ class Sheet:
         self.axes.set(**self.limits)
 
     def write(self, at: tuple[float, float], text: str, **options: Any) -> None:
-        """Words around a place, centred unless told otherwise."""
+        """Words around a place, centred unless `options` say otherwise."""
         defaults: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 8, "color": INK}
         self.axes.text(*at, text, **{**defaults, **options})
 
-    def key(self, at: tuple[float, float]) -> None:
-        """What the colours of a mask mean."""
+    def draw_key(self, at: tuple[float, float]) -> None:
+        """A key to the colours of a mask."""
         column, row = at
         self.show((column, row), np.linspace(0, 1, 64)[None], width=1.6, height=0.16)
         self.write((column - GAP, row + 0.08), "mask: all partner", ha="right", color=FAINT)
         self.write((column + 1.6 + GAP, row + 0.08), "all first image", ha="left", color=FAINT)
 
 
-def spread(count: int, most: int) -> list[int]:
+def spread_positions(count: int, most: int) -> list[int]:
     """At most `most` of `count` positions, evenly spread, both ends among them."""
     if most == 1 and count:
         return [count // 2]
     return sorted({round(k) for k in np.linspace(0, count - 1, min(count, most))})
 
 
-def inner(lams: np.ndarray, most: int) -> list[int]:
+def inner_positions(lams: np.ndarray, most: int) -> list[int]:
     """At most `most` positions of `lams`, without 0 and 1 where nothing is mixed."""
     mixing = [k for k, lam in enumerate(lams) if 0 < lam < 1] or list(range(len(lams)))
-    return [mixing[k] for k in spread(len(mixing), most)]
+    return [mixing[k] for k in spread_positions(len(mixing), most)]
 
 
 def sample_figure(samples: Samples, title: str, pairs: int = 5, most: int = 11) -> Figure:
@@ -72,7 +72,7 @@ def sample_figure(samples: Samples, title: str, pairs: int = 5, most: int = 11) 
 
     Without any lam (plain training) it shows the pictures alone.
     """
-    chosen, pairs = spread(len(samples.lams), most), min(pairs, len(samples.first))
+    chosen, pairs = spread_positions(len(samples.lams), most), min(pairs, len(samples.first))
     step, start, top = 1 + GAP, 2.5, 1.0
     height = (2 if chosen else 1) * step + 2 * GAP
     with styled():
@@ -98,7 +98,7 @@ def sample_figure(samples: Samples, title: str, pairs: int = 5, most: int = 11) 
                 sheet.show((start + column * step, row), samples.mixed[k, pair])
                 sheet.show((start + column * step, row + step), samples.masks[k, pair, 0])
         if chosen:
-            sheet.key((1.7, top + pairs * height + 0.1))
+            sheet.draw_key((1.7, top + pairs * height + 0.1))
     return sheet.figure
 
 
@@ -119,7 +119,7 @@ def comparison_figure(
     different = [label for label, each in samples.items() if not same_pairs(one, each)]
     if different:
         raise ValueError(f"only runs that mixed the same pairs can be compared; {different[0]} differs.")
-    chosen, pairs = inner(one.lams, most), min(pairs, len(one.first))
+    chosen, pairs = inner_positions(one.lams, most), min(pairs, len(one.first))
     step, start, top = 1 + GAP, 3.0, 0.55
     beside = start + len(chosen) * step + 3 * GAP
     height = max(len(samples), 2) * step + 0.3
@@ -139,7 +139,7 @@ def comparison_figure(
                 for column, lam in enumerate(chosen):
                     sheet.show((start + column * step, down), each.mixed[lam, pair])
                     sheet.show((beside + column * step, down), each.masks[lam, pair, 0])
-        sheet.key((2.0, top + pairs * height))
+        sheet.draw_key((2.0, top + pairs * height))
     return sheet.figure
 
 

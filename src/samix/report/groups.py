@@ -4,12 +4,13 @@ from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+from samix import learned
 from samix.runs.folder import Run
 from samix.runs.settings import changes_learning, flatten
 
-LEARNED = ("automix", "samix", "samix-i", "samix-c")
+LEARNED = (*learned.LEARNED, *learned.LEARNED_WITHOUT_LABELS)
 ORDER = ("plain", "mixup", "cutmix")
-"""The order in tables and legends: no mixup, hand-made ones, learned ones, the paper's last."""
+"""The order in tables and legends: no mixup, these, other hand-made ones, at last the learned ones."""
 
 Settings = dict[str, str]
 """Settings by their dotted names, as the text that a label shows."""
@@ -56,7 +57,7 @@ def method_label(run: Run) -> str:
     return row.removesuffix("-clean") + " + clean" if clean else row
 
 
-def learned_from(run: Run) -> Settings:
+def learning_settings(run: Run) -> Settings:
     """The row and the settings that decide what a run learns."""
     settings = {name: str(value) for name, value in flatten(run.config) if changes_learning(name)}
     settings.pop("seed", None)
@@ -71,14 +72,14 @@ def group_runs(runs: Iterable[Run]) -> list[Group]:
     """
     named: dict[tuple[str, str], dict[Any, list[Run]]] = defaultdict(lambda: defaultdict(list))
     for run in runs:
-        settings = tuple(sorted(learned_from(run).items()))
+        settings = tuple(sorted(learning_settings(run).items()))
         named[split_recipe(run)[0], method_label(run)][settings].append(run)
     groups = [
         one_per_seed(family, label + difference, members)
         for (family, label), kinds in named.items()
-        for difference, members in zip(differences(list(map(dict, kinds))), kinds.values(), strict=True)
+        for difference, members in zip(difference_labels(list(map(dict, kinds))), kinds.values(), strict=True)
     ]
-    return sorted(groups, key=place)
+    return sorted(groups, key=sort_key)
 
 
 def one_per_seed(family: str, method: str, runs: Iterable[Run]) -> Group:
@@ -89,22 +90,22 @@ def one_per_seed(family: str, method: str, runs: Iterable[Run]) -> Group:
     return Group(family, method, tuple(kept.values()), copies)
 
 
-def differences(kinds: list[Settings], most: int = 3) -> list[str]:
+def difference_labels(kinds: list[Settings], most: int = 3) -> list[str]:
     """For each kind of runs ' [epochs 50]': settings in which the kinds differ, or '' for a single kind.
 
     The first few are shown, and as many more as it takes to tell all kinds apart.
     """
     names = sorted({name for each in kinds for name in each}, key=lambda name: (is_detail(name), name))
-    varied = [name for name in names if len(set(label_of(kinds, [name]))) > 1]
+    varied = [name for name in names if len(set(setting_labels(kinds, [name]))) > 1]
     shown = varied[:most]
     for name in varied[most:]:
-        if len(set(label_of(kinds, [*shown, name]))) > len(set(label_of(kinds, shown))):
+        if len(set(setting_labels(kinds, [*shown, name]))) > len(set(setting_labels(kinds, shown))):
             shown.append(name)
-    return label_of(kinds, shown)
+    return setting_labels(kinds, shown)
 
 
-def label_of(kinds: list[Settings], names: list[str]) -> list[str]:
-    """What a label says of each kind: ' [epochs 50]', or '' without names."""
+def setting_labels(kinds: list[Settings], names: list[str]) -> list[str]:
+    """For each kind of runs the named settings as the end of a label: ' [epochs 50]', or '' without names."""
     texts = [", ".join(f"{name} {each.get(name, 'unset')}" for name in names) for each in kinds]
     return [f" [{text}]" if text else "" for text in texts]
 
@@ -114,7 +115,7 @@ def is_detail(name: str) -> bool:
     return name != "row" and not name.endswith(".name")
 
 
-def place(group: Group) -> tuple[str, int, str, str]:
+def sort_key(group: Group) -> tuple[str, int, str, str]:
     """Sort key: plain first, then hand-made, then learned policies."""
     known = (*ORDER, "", *LEARNED)
     rank = known.index(group.mixup) if group.mixup in known else len(ORDER)

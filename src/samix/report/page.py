@@ -15,7 +15,7 @@ from samix.report.charts import curves_figure, mixer_figure, retention_figure
 from samix.report.figures import attention_figure, comparison_figure, same_pairs, sample_figure
 from samix.report.groups import Group, group_runs
 from samix.report.style import write_png
-from samix.report.tables import Line, html_table, line_of, repeats
+from samix.report.tables import Line, html_table, line_of, list_repeats
 from samix.report.words import LEGENDS, introduction, score_of, verdict
 from samix.runs.files import write_text
 from samix.runs.folder import Run
@@ -54,11 +54,11 @@ def write_page(runs: Sequence[Run], out: Path) -> Path:
         raise ValueError("a report needs at least one run.")
     out = Path(out)
     out.parent.mkdir(parents=True, exist_ok=True)
-    write_text(out, page(runs))
+    write_text(out, page_html(runs))
     return out
 
 
-def page(runs: Sequence[Run]) -> str:
+def page_html(runs: Sequence[Run]) -> str:
     """The whole document."""
     families = [(name, list(groups)) for name, groups in groupby(group_runs(runs), key=lambda g: g.family)]
     title = "samix report: " + ", ".join(name or "runs" for name, _ in families)
@@ -89,7 +89,7 @@ def family_section(name: str, groups: Sequence[Group]) -> str:
         f"<p>{introduction(groups)} {verdict(lines)}</p>",
         f'<div class="wide">{html_table(lines)}</div>',
         f'<p class="soft">{LEGENDS[groups[0].accuracy]} Over several seeds: mean ± standard deviation.</p>',
-        *(f'<p class="soft">{escape(note)}</p>' for note in repeats(lines)),
+        *(f'<p class="soft">{escape(note)}</p>' for note in list_repeats(lines)),
         curves_part(groups, lines),
         samples_part(groups),
         attention_part(groups),

@@ -57,14 +57,14 @@ def colour(mixup: str) -> str:
     return COLOURS.get(mixup) or SPARE[zlib.crc32(mixup.encode()) % len(SPARE)]
 
 
-def look(mixup: str, method: str) -> dict[str, Any]:
+def line_style(mixup: str, method: str) -> dict[str, Any]:
     """How a line is drawn: variants of a policy share its colour and differ in their dashes."""
     dashes = "-" if method == mixup else "--" if method == f"{mixup} + clean" else ":"
     # The method that the report is about lies on top.
     return {"color": colour(mixup), "linestyle": dashes, "zorder": 4 if mixup.startswith("samix") else 3}
 
 
-def panels(count: int, width: float = 9.6, height: float = 3.4) -> tuple[Figure, Sequence[Axes]]:
+def make_panels(count: int, width: float = 9.6, height: float = 3.4) -> tuple[Figure, Sequence[Axes]]:
     """A figure with `count` panels side by side, in the style of the report (call inside `styled`)."""
     figure = Figure(figsize=(width, height), layout="constrained", facecolor="white")
     return figure, list(figure.subplots(1, count, squeeze=False)[0])

@@ -36,7 +36,7 @@ MEASURES = (
     Measure("seconds", "seconds", None, 0),
 )
 WIDE = 100
-"""A terminal of so many columns has room for the best and the last epoch; the page always shows them."""
+"""From this width on, a terminal has room for the best and the last epoch; the page always shows them."""
 NAME = 24
 """Names of methods up to this length are never broken."""
 
@@ -110,12 +110,12 @@ def measures_of(lines: Sequence[Line]) -> list[Measure]:
     ]
 
 
-def cell(line: Line, measure: Measure) -> str:
+def cell_text(line: Line, measure: Measure) -> str:
     """The text of one number, a dash where it is not known yet."""
     return line.values[measure.name].text(measure.decimals) if measure.name in line.values else "–"
 
 
-def repeats(lines: Sequence[Line]) -> list[str]:
+def list_repeats(lines: Sequence[Line]) -> list[str]:
     """Says which runs are left out because their seed is there already."""
     return [
         f"{line.group.method}: seed {run.seed} occurs more than once and counts once; without {run.path}."
@@ -134,7 +134,7 @@ def print_table(runs: Iterable[Run], console: Console) -> None:
         # Text, not str: names come from files and must not be read as markup.
         console.print(Text(family or "runs", style="bold"))
         console.print(fitting_table(rows, console))
-        for note in repeats(rows):
+        for note in list_repeats(rows):
             console.print(Text(note, style="dim"))
 
 
@@ -158,7 +158,9 @@ def terminal_table(lines: Sequence[Line], measures: Sequence[Measure]) -> Table:
     for title in ("seeds", *(measure.title for measure in measures)):
         table.add_column(title, justify="right", no_wrap=True)
     for line in lines:
-        numbers = [Text(cell(line, m), style="bold" if is_best(line, m, lines) else "") for m in measures]
+        numbers = [
+            Text(cell_text(line, m), style="bold" if is_best(line, m, lines) else "") for m in measures
+        ]
         table.add_row(Text(line.group.method), Text(line.seeds), *numbers)
     return table
 
@@ -174,7 +176,7 @@ def html_rows(lines: Sequence[Line]) -> str:
     """One HTML row per method, the best numbers of each family bold."""
     rows, measures = [], measures_of(lines)
     for line in lines:
-        texts = [(escape(cell(line, measure)), is_best(line, measure, lines)) for measure in measures]
+        texts = [(escape(cell_text(line, measure)), is_best(line, measure, lines)) for measure in measures]
         cells = "".join(f"<td>{f'<b>{text}</b>' if best else text}</td>" for text, best in texts)
         rows.append(f'<tr><th scope="row">{escape(line.group.method)}</th><td>{line.seeds}</td>{cells}</tr>')
     return "\n".join(rows)

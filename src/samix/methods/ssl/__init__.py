@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from samix.methods.ssl.base import Branch, SelfSupervised, Terms
+from samix.methods.ssl.base import Branch, MethodSettings, SelfSupervised, Terms
 from samix.methods.ssl.byol import BYOL, BYOLConfig
 from samix.methods.ssl.moco import MoCo, MoCoV1, MoCoV2
 from samix.methods.ssl.mocov3 import MoCoV3, MoCoV3Config
@@ -26,6 +26,7 @@ __all__ = [
     "METHODS",
     "BYOLConfig",
     "Branch",
+    "MethodSettings",
     "MoCo",
     "MoCoV1",
     "MoCoV2",

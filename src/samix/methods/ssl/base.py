@@ -8,7 +8,7 @@ direction, contrast(p, t) and the sum over the parents of share * contrast(p_m, 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import torch
 from jaxtyping import Float
@@ -151,7 +151,7 @@ class SelfSupervised(Model):
         """The width of the projector's output, found by running one black picture of that side."""
         training = self.training
         self.eval()
-        width = self.branch(torch.zeros(1, 3, size, size)).shape[1]
+        width = self.branch(self.encoder.black(size)).shape[1]
         self.train(training)
         return width
 
@@ -205,6 +205,14 @@ class SelfSupervised(Model):
         """Puts the keys of all processes into the queue, after the losses: none is its own negative."""
         if self.queue is not None:
             self.queue.push(gather_constant(seen.targets[0]))
+
+
+@runtime_checkable
+class MethodSettings(Protocol):
+    """What a method is, as a typed value that a recipe holds."""
+
+    def build(self, encoder: Encoder, features: int) -> SelfSupervised:
+        """The method around an encoder whose output has `features` values."""
 
 
 class Online(nn.Module):
