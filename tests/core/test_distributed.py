@@ -19,6 +19,7 @@ TOLERANCE = 1e-5
 # which the one process splits into two groups; the others, whose batch norm is synchronised, have none here.
 SCRIPT = """
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -30,6 +31,7 @@ from samix.methods.ssl.moco import MoCoV2
 from samix.methods.ssl.mocov3 import MoCoV3Config
 from samix.learned.pseudo import Clusters
 from samix.learned.samix_c import ClusterMixup, SAMixC
+from samix.methods.around.sdmp import POLICIES, SDMP, SDMPConfig, mirrored
 from samix.methods.around.self_mixing import SelfMixing
 from samix.methods.ssl.simclr import SimCLRConfig
 from samix.methods.ssl.swav import SwAVConfig
@@ -79,6 +81,17 @@ def drawn_apart():
     return SelfMixing(plain(SimCLRConfig(dim=5, hidden=7))(), policy, stats=stats)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Told(SDMPConfig):
+    # lam follows from a picture's place among all, so one process has the same; no mixture equals its mirror.
+    def draw_lam(self, count, generator=None):
+        return torch.linspace(0.1, 0.6, PICTURES)[own_places(count, torch.device("cpu"))]
+
+
+def sdmp(method):
+    return lambda: SDMP(method(), Told(policies=("mixup",)))
+
+
 MODELS = {
     "moco-v2": moco,
     "simclr": plain(SimCLRConfig(dim=5, hidden=7)),
@@ -86,6 +99,8 @@ MODELS = {
     "swav": plain(SwAVConfig(dim=5, hidden=7, prototypes=6, freeze=0.0, stored=8, store_from=0.0)),
     "samix-c": samix_c,
     "simclr+switch": drawn_apart,
+    "moco-v2+sdmp": sdmp(moco),
+    "moco-v3+sdmp": sdmp(plain(MoCoV3Config(dim=5, hidden=7, momentum=0.9))),
 }
 
 
@@ -124,7 +139,23 @@ def helpers():
         "places": own_places(3, rows.device),
         "order": shared_permutation(50, rows.device),
         "world": torch.tensor([world(), rank()]),
+        "mirrored": torch.stack(mirrored(3, rows.device)),
+        "drawn": drawn_together(),
     }
+
+
+def drawn_together():
+    # Which policy SDMP drew, mixup or a box, and which view came first.
+    model = SDMP(moco(), Told(policies=POLICIES))
+    seen, drawn = [], []
+    model.method.branch.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
+    own = own_places(PICTURES // world(), torch.device("cpu"))
+    x = torch.rand(2 * len(own), 3, 12, 12)
+    for step in range(12):
+        lam = model(x, own).lam
+        blended = torch.allclose(lam, model.config.draw_lam(len(own)), atol=1e-6)
+        drawn.append([blended, torch.equal(seen[-2], x[: len(own)])])
+    return torch.tensor(drawn)
 
 
 if __name__ == "__main__":
@@ -189,7 +220,13 @@ def test_value_two_processes_learn_what_one_learns(tmp_path):
         assert found["places"].tolist() == [3 * number + n for n in range(3)]
         own = torch.arange(12.0).view(6, 2)[found["places"]]
         torch.testing.assert_close(found["gradient"], (1 + 2) * own)  # of the losses of both
+        assert found["mirrored"].tolist() == [
+            found["places"].tolist(),
+            [5 - 3 * number - n for n in range(3)],
+        ]
     assert torch.equal(helpers[0]["order"], helpers[1]["order"])
+    assert torch.equal(helpers[0]["drawn"], helpers[1]["drawn"])
+    assert helpers[0]["drawn"].any(dim=0).all() and not helpers[0]["drawn"].all(dim=0).any()
 
     for name, found in first.items():
         assert found["losses"] != second[name]["losses"], "each saw its own half of the batch"
@@ -200,7 +237,7 @@ def test_value_two_processes_learn_what_one_learns(tmp_path):
     assert len(memory) == 5 + 3 + 3 and int(first["samix-c"]["model"]["pseudo.memory.steps"]) == 3
 
     train = runpy.run_path(str(script))["train"]
-    for name in ("moco-v2", "simclr", "moco-v3", "swav"):
+    for name in ("moco-v2", "simclr", "moco-v3", "swav", "moco-v2+sdmp", "moco-v3+sdmp"):
         alone = train(name)
         together = [(a + b) / 2 for a, b in zip(first[name]["losses"], second[name]["losses"], strict=True)]
         assert together == pytest.approx(alone["losses"], rel=TOLERANCE), name

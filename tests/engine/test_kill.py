@@ -6,7 +6,6 @@ import pytest
 import torch
 import yaml
 
-from samix.engine.loop import train
 from samix.engine.training import to_dict
 from samix.runs.records import read_metrics
 
@@ -34,8 +33,8 @@ loop.train(from_yaml(config), folder, name="tiny/samix", quiet=True)
 
 
 @pytest.mark.slow
-def test_value_a_killed_run_ends_like_one_that_was_not(tiny, tmp_path, start, weights):
-    config, script, killed, whole = (tmp_path / name for name in ("a.yaml", "run.py", "killed", "whole"))
+def test_value_a_killed_run_ends_like_one_that_was_not(tiny, finished, tmp_path, start, weights):
+    config, script, killed = (tmp_path / name for name in ("a.yaml", "run.py", "killed"))
     config.write_text(yaml.safe_dump(to_dict(tiny())))
     script.write_text(SCRIPT)
     first = start(script, config, killed, 6)
@@ -45,10 +44,9 @@ def test_value_a_killed_run_ends_like_one_that_was_not(tiny, tmp_path, start, we
 
     second = start(script, config, killed, -1)
     assert second.returncode == 0, second.stderr
-    train(tiny(), whole, name="tiny/samix", quiet=True)
-    found, expected = weights(killed), weights(whole)
+    found, expected = weights(killed), weights(finished)
     assert found.keys() == expected.keys()
     for name, value in expected.items():
         assert torch.equal(found[name], value), name
-    for row, other in zip(read_metrics(killed, 9), read_metrics(whole, 9), strict=True):
+    for row, other in zip(read_metrics(killed, 9), read_metrics(finished, 9), strict=True):
         assert all(row[name] == other[name] for name in ("epoch", "loss", "mixer", "gamma", "top1", "ece"))

@@ -17,6 +17,7 @@ print(int(kept), min(faults() for _ in range(6)))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="a setting of glibc")
 @pytest.mark.parametrize("keep", [True, False])
 def test_value_freed_blocks_are_used_again(keep):

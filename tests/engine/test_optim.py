@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from samix.engine.optim import Optimizer, build_optimizer, set_learning_rates, undecayed
+from samix.engine.optim import Optimizer, build_optimizer, find_undecayed, set_learning_rates
 from samix.nn.zoo import build_encoder
 
 NAMES = ["sgd", "adamw", "lamb"]
@@ -46,7 +46,7 @@ def test_value_weight_decay(name):
 def test_value_tokens_and_positions_do_not_decay(encoder, size, spared):
     with torch.device("meta"):
         network = build_encoder(encoder, size=size)
-    free = undecayed(network)
+    free = find_undecayed(network)
     names = {name.rsplit(".", 1)[-1] for name, p in network.named_parameters() if p in free}
     assert names == spared
     members = {"encoder": list(network.parameters())}

@@ -13,9 +13,9 @@ ATTENTIVE = ("transmix", "tokenmix")
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", MIXUPS)
-def test_value_a_policy_trains(name, tiny, tmp_path, weights):
+def test_value_a_policy_trains(name, tiny, tmp_path, weights, short_retention):
     network = Network(name="small-vit", width=2) if name in ATTENTIVE else Network(width=4)
-    recipe = tiny("plain", mixup=MIXUPS[name](), encoder=network, epochs=2)
+    recipe = tiny("plain", mixup=MIXUPS[name](), encoder=network, epochs=1)
     summary = train(recipe, tmp_path / "run", name=f"tiny/{name}", quiet=True)
     assert 0 <= summary["top1"] <= 100
     with np.load(tmp_path / "run" / "samples.npz") as samples:

@@ -10,7 +10,8 @@ import yaml
 from safetensors.torch import load_file
 
 from samix.commands.fields import from_yaml
-from samix.contract import Plain
+from samix.contract import Clustered, Plain
+from samix.core.shapes import Stats
 from samix.data.datasets import Data
 from samix.engine import loop
 from samix.engine.loop import train
@@ -68,9 +69,16 @@ def test_value_the_tiny_recipes_cover_every_method():
     assert SMALL.keys() == METHODS.keys()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("mixup", MIXUPS)
-@pytest.mark.parametrize("method", METHODS)
+def combinations() -> list:
+    """Every method with every kind of mixup; quick are every method by itself, every kind with MoCo v2."""
+    return [
+        pytest.param(method, mixup, marks=() if mixup == "plain" or method == "moco-v2" else pytest.mark.slow)
+        for method in METHODS
+        for mixup in MIXUPS
+    ]
+
+
+@pytest.mark.parametrize(("method", "mixup"), combinations())
 def test_value_every_method_trains_with_every_kind_of_mixup(method, mixup, tmp_path):
     summary = train(tiny(method, mixup, epochs=1), tmp_path, name=f"tiny/{method}", quiet=True)
     assert 0 <= summary["knn"] <= 100 and 0 <= summary["linear"] <= 100
@@ -82,12 +90,16 @@ def test_value_every_method_trains_with_every_kind_of_mixup(method, mixup, tmp_p
     assert (tmp_path / "mixer.safetensors").exists() == mixup.startswith("samix")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("method", "mixup"), [("moco-v2", "samix-c"), ("swav", "samix-i"), ("byol", "cutmix")]
+    ("method", "mixup"),
+    [
+        ("moco-v2", "samix-c"),
+        pytest.param("swav", "samix-i", marks=pytest.mark.slow),
+        pytest.param("byol", "cutmix", marks=pytest.mark.slow),
+    ],
 )
 def test_value_resume_equals_no_interruption(method, mixup, tmp_path, monkeypatch):
-    recipe = tiny(method, mixup)
+    recipe = tiny(method, mixup, epochs=2)
     train(recipe, tmp_path / "whole", name="tiny", quiet=True)
 
     real, seen = loop.check_finite, []
@@ -112,7 +124,6 @@ def test_value_resume_equals_no_interruption(method, mixup, tmp_path, monkeypatc
         assert {"pseudo.memory.features", "pseudo.memory.centroids", "method.queue.keys"} <= whole.keys()
 
 
-@pytest.mark.slow
 def test_value_neighbours_are_asked_every_few_epochs(tmp_path):
     train(tiny("moco-v2", "samix-c", eval_every=2), tmp_path, name="tiny", quiet=True)
     header, *lines = (tmp_path / "metrics.csv").read_text().splitlines()
@@ -121,7 +132,6 @@ def test_value_neighbours_are_asked_every_few_epochs(tmp_path):
     assert float(columns[-1]["nmi"]) >= 0 and float(columns[-1]["deviation"]) > 0
 
 
-@pytest.mark.slow
 def test_value_without_labels_there_is_no_test(tmp_path):
     from PIL import Image
 
@@ -133,6 +143,28 @@ def test_value_without_labels_there_is_no_test(tmp_path):
     summary = train(tiny(data=data, epochs=1), tmp_path / "run", name="tiny", quiet=True)
     assert "knn" not in summary and "linear" not in summary
     assert (tmp_path / "run" / "encoder.safetensors").exists()
+
+
+@pytest.mark.parametrize("mixup", VIEW_POLICIES)
+def test_value_every_mixup_takes_a_step_or_says_what_it_lacks(mixup):
+    """Those that need a classifier's labels have a form of their own for clusters."""
+    network = Network(name="small-vit" if mixup in ("transmix", "tokenmix") else "small-resnet", width=4)
+    settings = VIEW_POLICIES[mixup]()
+    if hasattr(settings, "clusters"):
+        settings = replace(settings, clusters=CLUSTERED.clusters)
+    recipe = replace(tiny(encoder=network), mixup=settings)
+    model = recipe.build(24, Stats((0.0,) * 3, (1.0,) * 3))
+    if isinstance(model, Clustered):
+        model.begin_clusters(lambda branch: torch.rand(24, 8), torch.arange(24) % 3, seed=0)
+    batch = torch.rand(12, 3, 16, 16), torch.arange(6), 0.5
+    if {"teacher", "labels"} & set(getattr(settings, "needs", ())):
+        with pytest.raises(ValueError, match=rf"{type(settings).__name__} needs .*self-supervised training"):
+            model(*batch)
+        return
+    losses = model(*batch)
+    assert losses.total.isfinite() and (losses.mixer is not None) == settings.learned
+    losses.total.backward()
+    assert all(parameter.grad is not None for parameter in model.encoder.parameters())
 
 
 @pytest.mark.parametrize("mixup", VIEW_POLICIES)
@@ -158,7 +190,6 @@ def test_error_accumulation_and_names():
         tiny(knn=-1)
 
 
-@pytest.mark.slow
 def test_error_another_recipe_in_the_folder(tmp_path):
     train(tiny(epochs=1), tmp_path, name="tiny", quiet=True)
     other = replace(tiny(epochs=1), method=replace(SMALL["moco-v2"], tau=0.5))

@@ -8,12 +8,14 @@ import torch
 from lightning_fabric.plugins.precision import MixedPrecision, Precision
 
 from samix.data.datasets import Data, ImageSet, load_data
+from samix.engine.classification import POLICIES
 from samix.engine.machine import Machine
 from samix.engine.optim import Optimizer, build_optimizer
 from samix.engine.resume import resume, snapshot
 from samix.engine.training import to_dict
+from samix.learned import MomentumCopy, Speed
 from samix.runs.checkpoint import load_checkpoint, save_checkpoint
-from samix.runs.settings import comparable, differences
+from samix.runs.settings import comparable
 
 SPLIT = load_data(Data(size=16, train_pictures=24, test_pictures=12))
 """The pictures of the tiny recipe."""
@@ -95,6 +97,21 @@ def test_value_checkpoints_of_older_versions_say_nothing_of_the_machine(tiny, bu
     assert resume(tiny(machine=Machine(precision="bf16-mixed")), tmp_path, SPLIT, *built) == 5
 
 
+@pytest.mark.parametrize("mixup", ["samix", "automix"])
+def test_value_a_checkpoint_with_old_names_of_settings_goes_on(mixup, tiny, tmp_path, as_before):
+    recipe = tiny(mixup=replace(POLICIES[mixup](), copy=MomentumCopy(momentum=0.5)))
+    model = recipe.build(12)
+    built = model, build_optimizer(model.parameter_groups(), recipe.optimizer), Precision()
+    kept = snapshot(recipe, SPLIT, *built, 5)
+    save_checkpoint(tmp_path, kept | {"recipe": as_before(kept["recipe"])})
+    assert load_checkpoint(tmp_path)["recipe"]["mixup"]["momentum"] == 0.5
+    with warnings.catch_warnings(action="error"):
+        assert resume(recipe, tmp_path, SPLIT, *built) == 5
+    other = replace(recipe, mixup=replace(recipe.mixup, speed=Speed(fraction=0.25)))
+    with pytest.raises(ValueError, match=r"recipe: mixup\.speed\.fraction: there 1\.0, here 0\.25\. Choose"):
+        resume(other, tmp_path, SPLIT, *built)
+
+
 def test_value_data_may_move(tiny, built, tmp_path):
     save_checkpoint(tmp_path, snapshot(tiny(), SPLIT, *built, 5))
     moved = replace(tiny().data, workers=2)
@@ -114,13 +131,6 @@ def test_error_another_recipe_names_each_field(tiny, built, tmp_path):
         "--out",
     ):
         assert words in text
-
-
-def test_value_differences():
-    old, new = {"a": 1, "b": {"c": 2, "d": 3}, "e": 5}, {"a": 1, "b": {"c": 9, "d": 3}, "f": None}
-    found = ["b.c: there 2, here 9", "e: there 5, here unset", "f: there unset, here None"]
-    assert differences(old, new) == found
-    assert differences(old, old) == []
 
 
 def test_value_a_recipe_is_the_same_after_a_trip_through_a_file(tiny, built, tmp_path):

@@ -1,11 +1,13 @@
 """Tiny recipes and runs: seconds of training on the embedded set."""
 
+import copy
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,10 +17,13 @@ from torch import Tensor, nn
 
 import samix
 from samix.contract import Plain
+from samix.core.renamed import OLD_NAMES
 from samix.data.datasets import Data
+from samix.engine import loop
 from samix.engine.classification import Recipe
 from samix.engine.loop import train
 from samix.engine.machine import Machine
+from samix.engine.samples import write_retention
 from samix.learned import MomentumCopy, Speed
 from samix.learned.mixer import MixerConfig
 from samix.learned.samix import LearnedMixup
@@ -65,6 +70,12 @@ def finished(tmp_path_factory) -> Path:
     return folder
 
 
+@pytest.fixture
+def short_retention(monkeypatch) -> None:
+    """Runs end by measuring retention on a tenth of the pictures, which else takes longer than training."""
+    monkeypatch.setattr(loop, "write_retention", partial(write_retention, count=24))
+
+
 def group_norm_network() -> nn.Module:
     """A network without batch statistics: a batch in parts gives the gradient of the whole batch."""
     return nn.Sequential(
@@ -81,6 +92,22 @@ def group_norm(monkeypatch) -> Network:
     """An encoder without batch norm."""
     monkeypatch.setitem(ENCODERS, "group-norm", EncoderSpec(group_norm_network, layer="2"))
     return Network(name="group-norm")
+
+
+@pytest.fixture
+def as_before() -> Callable[[dict[str, Any]], dict[str, Any]]:
+    """Settings of a learned mixup as a version before 0.2 wrote them: under old names, without groups."""
+
+    def write(values: dict[str, Any]) -> dict[str, Any]:
+        values = copy.deepcopy(values)
+        mixup = values["mixup"]
+        for old, new in OLD_NAMES.items():
+            group, name = new.split(".")
+            mixup[old] = mixup[group].pop(name)
+        assert all(mixup.pop(group) == {} for group in ("mask", "adjusting", "copy", "speed"))
+        return values
+
+    return write
 
 
 @pytest.fixture

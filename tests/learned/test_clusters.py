@@ -119,7 +119,7 @@ def recorded(golden) -> dict[str, Tensor]:
     return golden("f_odc_memory")
 
 
-def test_golden_start_and_update(recorded):
+def test_value_golden_start_and_update(recorded):
     before, after = ({k.split("/")[1]: v for k, v in recorded.items() if k[0] == step} for step in "12")
     features, labels = F.normalize(recorded["feat"], dim=1), recorded["label"]
     torch.testing.assert_close(features, before["feature_bank"])
@@ -132,7 +132,7 @@ def test_golden_start_and_update(recorded):
     assert torch.equal(most_similar(rows, centroids), after["label_bank"][index])
 
 
-def test_golden_repair(recorded):
+def test_value_golden_repair(recorded):
     """All agrees but the 2-means split, whose start is ours; it must be about as tight."""
     features, labels, centroids = (
         recorded[f"2_update/{name}"] for name in ("feature_bank", "label_bank", "centroids")
@@ -156,7 +156,7 @@ def test_golden_repair(recorded):
     assert ours < 1.05 * theirs
 
 
-def test_golden_refresh(recorded):
+def test_value_golden_refresh(recorded):
     state = [recorded[f"3_small/{name}"] for name in ("feature_bank", "label_bank", "centroids")]
     torch.testing.assert_close(cluster_means(*state), recorded["4_centroids/centroids"])
 

@@ -7,7 +7,6 @@ from torch.nn import functional as F
 
 from samix.core.shapes import Stats
 from samix.methods.hints import Supplier, input_saliency, pixels_of, teacher_of
-from samix.nn.frozen import freeze
 
 STATS = Stats((0.4, 0.5, 0.6), (0.2, 0.25, 0.3))
 
@@ -63,16 +62,6 @@ def test_gradient_saliency_leaves_nothing_behind(network, batch):
     assert all(p.grad is None and p.requires_grad for p in network.parameters())
     assert all(torch.equal(state[key], value) for key, value in network.state_dict().items())
     assert all(module.training for module in network.modules())
-
-
-def test_value_frozen_restores_mixed_modes_also_after_an_error(network):
-    network.body[1].eval()
-    network.head.bias.requires_grad_(False)
-    with pytest.raises(KeyError), freeze(network):
-        assert not network.training and not network.head.weight.requires_grad
-        raise KeyError
-    assert network.training and not network.body[1].training
-    assert network.head.weight.requires_grad and not network.head.bias.requires_grad
 
 
 def test_value_pixels_undo_the_normalisation():

@@ -1,21 +1,14 @@
-"""Files that are whole or not there."""
+"""Checkpoints: they come back, they run no code, and a full disk leaves the last one whole."""
 
 import errno
-import json
 import os
-import stat
-from pathlib import Path
 
 import pytest
 import torch
-from safetensors import safe_open
-from torch import nn
 
+from samix.engine.loop import train
 from samix.runs import checkpoint
 from samix.runs.checkpoint import load_checkpoint, save_checkpoint
-from samix.runs.weights import save_weights
-from samix.runs.files import write_text
-from samix.engine.loop import train
 
 FULL = [
     OSError(errno.ENOSPC, "No space left on device"),
@@ -72,7 +65,9 @@ def test_error_full_disk_without_a_previous_file(tmp_path):
 
 
 @pytest.mark.parametrize("error", FULL, ids=["OSError", "RuntimeError"])
-def test_error_full_disk_in_a_run_and_going_on_later(error, tiny, tmp_path, monkeypatch, weights, finished):
+def test_error_full_disk_in_a_run_and_going_on_later(
+    error, tiny, tmp_path, monkeypatch, weights, finished, short_retention
+):
     original, calls = torch.save, []
 
     def save(state, path):
@@ -93,69 +88,7 @@ def test_error_full_disk_in_a_run_and_going_on_later(error, tiny, tmp_path, monk
     assert all(torch.equal(found[name], value) for name, value in expected.items())
 
 
-def test_error_full_disk_while_exporting_weights(tmp_path, monkeypatch):
-    """safetensors has an exception of its own; a limit on file sizes makes it fail for real."""
-    import resource
-    import signal
-
-    path = tmp_path / "encoder.safetensors"
-    save_weights(path, {"w": torch.zeros(3)}, {})
-    before = path.read_bytes()
-    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
-    try:
-        with pytest.raises(OSError, match=r"could not write .*encoder.safetensors"):
-            save_weights(path, {"w": torch.zeros(100_000)}, {})
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-        signal.signal(signal.SIGXFSZ, handler)
-    assert path.read_bytes() == before
-    assert [p.name for p in tmp_path.iterdir()] == ["encoder.safetensors"]
-
-
-def test_error_a_folder_that_cannot_be_written(tmp_path):
-    (tmp_path / "metrics.csv").mkdir()
-    with pytest.raises(OSError, match=r"could not write .*metrics.csv"):
-        write_text(tmp_path / "metrics.csv", "text")
-    assert not list(tmp_path.glob("*.tmp"))
-
-
-def test_value_text_replaces_text(tmp_path):
-    for text in ("first", "second"):
-        write_text(tmp_path / "a.txt", text)
-        assert (tmp_path / "a.txt").read_text() == text
-    assert len(list(tmp_path.iterdir())) == 1
-
-
-def test_value_weights_carry_their_description(tmp_path):
-    path = tmp_path / "w.safetensors"
-    layer = nn.Conv2d(3, 4, 3).to(memory_format=torch.channels_last)
-    save_weights(path, {f"layer.{name}": tensor for name, tensor in layer.state_dict().items()}, {"classes": ["a", "b"]})
-    with safe_open(path, "pt") as file:
-        assert set(file.keys()) == {"layer.weight", "layer.bias"}
-        assert torch.equal(file.get_tensor("layer.weight"), layer.weight)
-        assert json.loads(file.metadata()["samix"]) == {"classes": ["a", "b"]}
-
-
-def test_value_weights_can_be_read_by_whoever_may_read_the_folder(tmp_path):
-    write_text(tmp_path / "a.txt", "text")
-    save_weights(tmp_path / "w.safetensors", {"w": torch.zeros(1)}, {})
-    modes = {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("a.txt", "w.safetensors")}
-    assert len(modes) == 1
-
-
 def test_error_a_checkpoint_of_something_else(tmp_path):
     save_checkpoint(tmp_path, {"step": 3, "model": {}})
     with pytest.raises(ValueError, match="is no checkpoint of a run: it lacks optimizer, recipe"):
         load_checkpoint(tmp_path)
-
-
-def test_error_a_place_that_cannot_even_be_cleaned_up(tmp_path, monkeypatch):
-    def refuse(*words, **options):
-        raise OSError(30, "Read-only file system")
-
-    monkeypatch.setattr(Path, "write_text", refuse)
-    monkeypatch.setattr(Path, "unlink", refuse)
-    with pytest.raises(OSError, match=r"could not write .*a.txt.*Check free space and permissions"):
-        write_text(tmp_path / "a.txt", "words")

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from samix.runs.lock import RunInUseError, locked
 from samix.engine.loop import train
+from samix.runs.lock import RunInUseError, locked
 
 HOLD = """
 import fcntl, os, sys
@@ -58,6 +58,7 @@ def test_value_the_lock_is_free_again_after_an_error(tmp_path):
         pass
 
 
+@pytest.mark.slow
 def test_value_the_lock_is_free_at_once_when_a_killed_process_leaves_a_forked_child(tmp_path):
     """The child stands for a loading worker, which notices its parent's end after seconds only."""
     words = [sys.executable, "-c", FORK, str(tmp_path)]

@@ -2,18 +2,21 @@
 
 import json
 import shutil
+import stat
 from pathlib import Path
 
 import pytest
 import timm
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file, save_file
-from torch import Tensor
+from torch import Tensor, nn
 
 from samix.data.datasets import Data
-from samix.nn.zoo import Network
 from samix.engine.export import export_weights
-from samix.runs.weights import load_encoder
+from samix.nn.zoo import Network
+from samix.runs.files import write_text
+from samix.runs.weights import load_encoder, save_weights
 
 WEIGHTS = "encoder.safetensors"
 
@@ -137,3 +140,48 @@ def test_error_configs(text, folder):
     (folder / "config.yaml").write_text(text)
     with pytest.raises(ValueError, match="config.yaml does not hold the data of a run"):
         load_encoder(folder)
+
+
+# ------------------------------------------------------------ any weights
+
+
+def test_error_full_disk_while_exporting_weights(tmp_path, monkeypatch):
+    """safetensors has an exception of its own; a limit on file sizes makes it fail for real."""
+    import resource
+    import signal
+
+    path = tmp_path / "encoder.safetensors"
+    save_weights(path, {"w": torch.zeros(3)}, {})
+    before = path.read_bytes()
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
+    try:
+        with pytest.raises(OSError, match=r"could not write .*encoder.safetensors"):
+            save_weights(path, {"w": torch.zeros(100_000)}, {})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["encoder.safetensors"]
+
+
+def test_value_weights_carry_their_description(tmp_path):
+    path = tmp_path / "w.safetensors"
+    layer = nn.Conv2d(3, 4, 3).to(memory_format=torch.channels_last)
+    save_weights(
+        path,
+        {f"layer.{name}": tensor for name, tensor in layer.state_dict().items()},
+        {"classes": ["a", "b"]},
+    )
+    with safe_open(path, "pt") as file:
+        assert set(file.keys()) == {"layer.weight", "layer.bias"}
+        assert torch.equal(file.get_tensor("layer.weight"), layer.weight)
+        assert json.loads(file.metadata()["samix"]) == {"classes": ["a", "b"]}
+
+
+def test_value_weights_can_be_read_by_whoever_may_read_the_folder(tmp_path):
+    write_text(tmp_path / "a.txt", "text")
+    save_weights(tmp_path / "w.safetensors", {"w": torch.zeros(1)}, {})
+    modes = {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("a.txt", "w.safetensors")}
+    assert len(modes) == 1

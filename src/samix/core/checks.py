@@ -6,7 +6,7 @@ passes: where a field may be null, its type says so. Comparisons are written so 
 
 import math
 from collections.abc import Callable, Iterable
-from typing import Any, get_args, get_type_hints
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from samix.core.words import suggest
 
@@ -59,7 +59,14 @@ def check_at_least(least: int, settings: Any, group: str, *names: str) -> None:
 def check_words(settings: Any, group: str) -> None:
     """Refuses a word that is not one of its field's `Literal` type, and suggests one that is."""
     for name, kind in get_type_hints(type(settings)).items():
-        words = get_args(kind)
-        value = getattr(settings, name)
-        if words and all(isinstance(word, str) for word in words) and value not in words:
+        value, words = getattr(settings, name), literal_words(kind)
+        nothing = value is None and type(None) in get_args(kind)
+        if words and value not in words and not nothing:
             raise ValueError(f"unknown {dotted(group, name)} {suggest(str(value), words)}")
+
+
+def literal_words(kind: Any) -> list[str]:
+    """The words of a `Literal`, or of the one in a union; none of any other type."""
+    if get_origin(kind) is Literal:
+        return [word for word in get_args(kind) if isinstance(word, str)]
+    return [word for part in get_args(kind) if get_origin(part) is Literal for word in get_args(part)]

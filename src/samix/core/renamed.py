@@ -27,9 +27,9 @@ OLD_NAMES = {
 """Settings of learned mixups as they were called before 0.2, understood for one release more."""
 
 
-def warn_of(old: str, new: str) -> None:
-    """Says once per place that a setting has a new name."""
-    warnings.warn(f"{old} is now called {new}.", DeprecationWarning, stacklevel=4)
+def warn_of(old: str, new: str, *, depth: int) -> None:
+    """Says that a setting has a new name, at the line that is `depth` calls away."""
+    warnings.warn(f"{old} is now called {new}.", DeprecationWarning, stacklevel=depth + 1)
 
 
 def accept_old_names(table: Mapping[str, str]) -> Callable[[Settings], Settings]:
@@ -44,7 +44,7 @@ def accept_old_names(table: Mapping[str, str]) -> Callable[[Settings], Settings]
             for old in [name for name in given if name in table]:
                 group, _, name = table[old].partition(".")
                 value = given.pop(old)
-                warn_of(old, table[old])
+                warn_of(old, table[old], depth=2)
                 given[group] = replace(given.get(group, default_of(kind, group)), **{name: value})
             initialise(self, **given)
 
@@ -64,7 +64,7 @@ def read_old_name(settings: object, name: str, table: Mapping[str, str]) -> Any:
     """The value of a setting by its old name, for `__getattr__`."""
     if name not in table:
         raise AttributeError(f"{type(settings).__name__!r} has no setting {name!r}.")
-    warn_of(name, table[name])
+    warn_of(name, table[name], depth=3)
     return attrgetter(table[name])(settings)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from torch import nn
 
+from samix.core.checks import check_at_least, check_below_one
 from samix.core.words import suggest
 from samix.nn.encoder import Encoder
 from samix.nn.from_timm import timm_network
@@ -110,10 +111,8 @@ class Network:
     def __post_init__(self) -> None:
         if self.name not in ENCODERS:
             raise ValueError(f"unknown encoder {suggest(self.name, ENCODERS)}")
-        if self.width < 1:
-            raise ValueError(f"encoder.width must be at least 1, got {self.width}.")
-        if not 0 <= self.drop_path < 1:
-            raise ValueError(f"encoder.drop_path must lie in [0, 1), got {self.drop_path}.")
+        check_at_least(1, self, "encoder", "width")
+        check_below_one(self, "encoder", "drop_path")
         if self.drop_path and "drop_path_rate" not in ENCODERS[self.name].takes:
             able = ", ".join(name for name, spec in ENCODERS.items() if "drop_path_rate" in spec.takes)
             raise ValueError(

@@ -1,7 +1,7 @@
 """One process per run folder: a second one is told so instead of spoiling the first one's files.
 
-filelock holds the lock by the system's own means on every platform, frees it however the process ends, and does
-not hand it on to forked children: a loading worker lives on for seconds after its parent was killed.
+filelock holds the lock by the system's own means on every platform, frees it however the process ends, and
+does not hand it on to forked children: a loading worker lives on for seconds after its parent was killed.
 """
 
 import os

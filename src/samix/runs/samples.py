@@ -1,6 +1,7 @@
 """Mixed pictures of a run, and how much of their objects survives: samples.npz and retention.csv."""
 
 import zipfile
+import zlib
 from pathlib import Path
 from typing import NamedTuple
 
@@ -48,7 +49,7 @@ def read_samples(folder: Path) -> Samples | None:
         with np.load(path, allow_pickle=False) as arrays:
             found = {name: arrays[name] for name in Samples._fields if name in arrays.files}
         return Samples(**found) if {"masks", "mixed"} & set(found) else unmixed(**found)
-    except (ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
+    except (ValueError, TypeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise ValueError(f"{path} does not hold mixed pictures: {error}.") from error
 
 

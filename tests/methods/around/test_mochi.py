@@ -77,6 +77,34 @@ def test_value_the_contrast_against_a_loop():
         assert len(logits) == 1 + 5 + 4 and float(found[i]) == pytest.approx(expected, rel=1e-4)
 
 
+@pytest.mark.parametrize("half", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("which", ["query", "negatives", "both"])
+def test_shape_negatives_of_half_precision_are_made_in_full(half, which):
+    query, negatives = unit(3).to(half), unit(9, seed=1).to(half)
+    settings = {"hardest": 4, "pairs": 5, "queries": 2}
+    expected = hard_negatives(
+        query.float(), negatives.float(), **settings, generator=torch.Generator().manual_seed(7)
+    )
+    query = query.float() if which == "negatives" else query
+    negatives = negatives.float() if which == "query" else negatives
+    found = hard_negatives(query, negatives, **settings, generator=torch.Generator().manual_seed(7))
+    assert found.dtype == torch.float32 and torch.equal(found, expected)
+
+
+@pytest.mark.parametrize("half", [torch.float16, torch.bfloat16])
+def test_shape_the_contrast_of_half_precision_queries_is_full(half):
+    query, key, negatives = unit(3).to(half), unit(3, seed=1), unit(5, seed=2)
+    made = unit(12, seed=3).view(3, 4, 6)
+    expected = harder_nce_per_sample(query.float(), key, negatives, made, 0.2)
+    found = harder_nce_per_sample(query, key, negatives, made, 0.2)
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found, expected)
+    rounded = key.to(half), negatives.to(half)
+    found = harder_nce_per_sample(query, *rounded, made, 0.2)
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found, expected, rtol=0, atol=0.1)
+
+
 def test_gradient_of_the_contrast_takes_what_was_made_as_constant():
     query, key, negatives = unit(3).requires_grad_(), unit(3, seed=1), unit(5, seed=2)
     made = hard_negatives(query, negatives, hardest=3, pairs=2, queries=2)

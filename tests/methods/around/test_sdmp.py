@@ -1,7 +1,9 @@
-"""SDMP: how images are mixed, the three terms against loops, and two processes that equal one."""
+"""SDMP: how images are mixed, and the three terms against loops.
+
+That two processes learn what one learns stands in tests/core/test_distributed.py, which starts two.
+"""
 
 import math
-import threading
 from copy import deepcopy
 
 import pytest
@@ -9,12 +11,18 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from samix.core import distributed
 from samix.core.mixed import Parents
 from samix.core.pairing import Pairing
 from samix.losses.contrastive import over_parents
-from samix.methods.around import sdmp
-from samix.methods.around.sdmp import POLICIES, SDMP, SDMPConfig, both, mirrored, mix_with, shared_content
+from samix.methods.around.sdmp import (
+    POLICIES,
+    SDMP,
+    SDMPConfig,
+    mirrored,
+    mix_with,
+    share_and_rest,
+    shared_content,
+)
 
 SIZE = (12, 20)
 
@@ -82,11 +90,10 @@ def test_value_shared_content():
     torch.testing.assert_close(shared_content(lam, other), torch.tensor([0.6, 1.0, 0.0, 1.0]))
 
 
-def test_value_partners_are_those_of_the_reversed_batch_of_all_processes(monkeypatch):
-    assert [t.tolist() for t in mirrored(5, torch.device("cpu"))] == [[0, 1, 2, 3, 4], [4, 3, 2, 1, 0]]
-    monkeypatch.setattr(sdmp, "world", lambda: 3)
-    monkeypatch.setattr(distributed, "rank", lambda: 2)
-    assert [t.tolist() for t in mirrored(2, torch.device("cpu"))] == [[4, 5], [1, 0]]
+def test_value_partners_are_those_of_the_reversed_batch():
+    for count in (4, 5):
+        own, other = mirrored(count, torch.device("cpu"))
+        assert own.tolist() == list(range(count)) and other.tolist() == list(reversed(range(count)))
 
 
 def loop_nce(query: torch.Tensor, rows: torch.Tensor, positive: int, tau: float) -> float:
@@ -156,28 +163,38 @@ def test_value_images_are_mixed_and_views_change_places(selfsup, two_views, poli
     assert swapped == {True, False}
 
 
-def test_value_every_policy_is_drawn(selfsup, two_views, monkeypatch):
-    drawn = []
+def policy_of(clean: torch.Tensor, mixed: torch.Tensor) -> str:
+    """The policy that made mixtures of a batch and its mirror image, by what it left of both."""
+    kept, pasted = mixed == clean, mixed == clean.flip(0)
+    if not kept.any():
+        return "mixup"
+    return "cutmix" if (kept | pasted).all() else "resizemix"
 
-    def spy(*inputs):
-        drawn.append(inputs[3])
-        return mix_with(*inputs)
 
-    monkeypatch.setattr(sdmp, "mix_with", spy)
-    model = SDMP(selfsup("moco-v3"))
+def test_value_every_policy_is_drawn(selfsup, two_views):
+    model, (x, index) = SDMP(selfsup("moco-v3")), two_views()
+    online, slow = record_inputs(model.method.branch), record_inputs(model.method.momentum)
     for _ in range(20):
-        model(*two_views())
-    assert set(drawn) == set(POLICIES) and drawn[::2] == drawn[1::2]  # the same in both views
+        model(x, index)
+    drawn = [policy_of(clean, mixed) for clean, mixed in zip(slow[::3], slow[2::3], strict=True)]
+    again = [policy_of(clean, mixed) for clean, mixed in zip(slow[1::3], online[1::2], strict=True)]
+    assert set(drawn) == set(POLICIES) and len(drawn) == 20
+    assert drawn == again, "the same in both views"
 
 
 @pytest.mark.parametrize("name", ["moco-v1", "moco-v2"])
-def test_value_only_clean_keys_enter_the_queue(selfsup, two_views, name, monkeypatch):
-    monkeypatch.setattr(sdmp, "shared_permutation", lambda count, device: torch.arange(count))
+def test_value_only_clean_keys_enter_the_queue(selfsup, two_views, name):
     model, (x, index) = SDMP(selfsup(name)).eval(), two_views()
-    expected = F.normalize(model.method.momentum(x[4:]), dim=1)
-    model(x, index)
-    assert int(model.method.queue.count) == 4
-    torch.testing.assert_close(model.method.queue.keys[:4], expected)
+    online, places = record_inputs(model.method.branch), set()
+    for step in range(4):  # the queue has 16 places
+        model(x, index)
+        place = int(torch.equal(online[-2], x[:4]))  # of the view that was not asked with
+        places.add(place)
+        with torch.no_grad():
+            expected = F.normalize(model.method.momentum(x[4 * place : 4 * place + 4]), dim=1)
+        assert int(model.method.queue.count) == 4 * (step + 1)
+        torch.testing.assert_close(model.method.queue.keys[4 * step : 4 * step + 4], expected)
+    assert places == {0, 1}
 
 
 @pytest.mark.parametrize("name", ["moco-v1", "moco-v2", "moco-v3"])
@@ -196,62 +213,11 @@ def test_value_weighted_positives_share_the_mass_as_lam_says():
     def contrast(positive: torch.Tensor) -> torch.Tensor:
         return -logits.log_softmax(dim=1).gather(1, positive[:, None])[:, 0]
 
-    ours = over_parents(contrast, Parents(torch.tensor([[0, 1]]), both(lam)))
-    last = -(both(lam) * logits.softmax(dim=1)).sum().log()
+    ours = over_parents(contrast, Parents(torch.tensor([[0, 1]]), share_and_rest(lam)))
+    last = -(share_and_rest(lam) * logits.softmax(dim=1)).sum().log()
     (at_optimum,), (elsewhere,) = (torch.autograd.grad(loss, logits) for loss in (ours, last))
     torch.testing.assert_close(at_optimum, torch.zeros(1, 2), atol=1e-6, rtol=0)
     assert float(elsewhere[0, 0]) < -0.01 and float(elsewhere[0, 1]) > 0.01  # on to p = 1 for the heavier
-
-
-def as_two_processes(models: list[nn.Module], batches: list[tuple], monkeypatch) -> list[float]:
-    """Two threads stand for processes: they exchange what they gather."""
-    here, barrier, rows = threading.local(), threading.Barrier(2, timeout=60), [None, None]
-
-    def gather(parts: list, own: torch.Tensor) -> None:
-        rows[here.rank] = own
-        barrier.wait()
-        parts[:] = list(rows)
-        barrier.wait()
-
-    for module in (distributed, sdmp):
-        monkeypatch.setattr(module, "world", lambda: 2)
-    monkeypatch.setattr(distributed, "rank", lambda: here.rank)
-    monkeypatch.setattr(torch.distributed, "all_gather", gather)
-    losses, failed = [0.0, 0.0], []
-
-    def run(rank: int) -> None:
-        here.rank = rank
-        try:
-            losses[rank] = float(models[rank](*batches[rank]).encoder.detach())
-        except BaseException as error:
-            failed.append(error)
-            barrier.abort()
-
-    threads = [threading.Thread(target=run, args=(rank,)) for rank in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not failed, failed
-    return losses
-
-
-@pytest.mark.parametrize("name", ["moco-v2", "moco-v3"])
-def test_value_two_processes_equal_one(selfsup, two_views, name, monkeypatch):
-    model, (x, index) = SDMP(selfsup(name), SDMPConfig(policies=("mixup",))).eval(), two_views(8)
-    monkeypatch.setattr(sdmp, "shared_permutation", lambda count, device: torch.arange(count))
-    monkeypatch.setattr(SDMPConfig, "draw_lam", lambda self, count: torch.linspace(0.1, 0.9, 8)[:count])
-    models = [deepcopy(model), deepcopy(model)]
-    halves = [(torch.cat([x[4 * r : 4 * r + 4], x[8 + 4 * r : 12 + 4 * r]]), index[:4]) for r in range(2)]
-    lam = torch.linspace(0.1, 0.9, 8)[:4].repeat(2)  # what the two processes draw together
-    with monkeypatch.context() as patch:
-        patch.setattr(SDMPConfig, "draw_lam", lambda self, count: lam)
-        expected = float(model(x, index).encoder.detach())
-    found = as_two_processes(models, halves, monkeypatch)
-    assert sum(found) / 2 == pytest.approx(expected, rel=1e-4)
-    if model.method.queue is not None:
-        torch.testing.assert_close(models[0].method.queue.keys, model.method.queue.keys)
-        assert torch.equal(models[0].method.queue.keys, models[1].method.queue.keys)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
