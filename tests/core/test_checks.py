@@ -92,13 +92,21 @@ class Words:
     upsample: Kind = "bilinear"
     layers: tuple[str, ...] = ("not", "a", "choice")
     sides: Literal[1, 2] = 1
+    maybe: Kind | None = None
+    amount: float | None = None
     note: str = "free text"
     fixed: ClassVar[bool] = True
 
 
 def test_value_words_of_their_type_pass():
-    for settings in (Words(), Words(upsample="nearest"), Words(note="nearset", layers=("x",))):
-        check_words(settings, "mixer")
+    given = [
+        {"upsample": "nearest"},
+        {"maybe": "bilinear"},
+        {"note": "nearset", "layers": ("x",)},
+        {"sides": 3},
+    ]
+    for fields in ({}, *given):
+        check_words(Words(**fields), "mixer")
 
 
 @pytest.mark.parametrize(("group", "field"), [("mixer", "mixer.upsample"), ("", "upsample")])
@@ -114,3 +122,9 @@ def test_error_a_word_far_from_all_is_refused_as_well(value):
         ValueError, match=rf"^unknown mixer\.upsample '{value}'.*Available: bilinear, nearest\.$"
     ):
         check_words(Words(upsample=value), "mixer")
+
+
+def test_error_a_wrong_word_where_null_is_allowed():
+    words = "unknown mixer.maybe 'nearset'. Did you mean 'nearest'? Available: bilinear, nearest."
+    with pytest.raises(ValueError, match=f"^{re.escape(words)}$"):
+        check_words(Words(maybe="nearset"), "mixer")

@@ -1,16 +1,10 @@
 """Helpers of several processes, and two processes that learn what one learns from the same pictures."""
 
-import os
 import runpy
-import socket
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 import torch
 
-import samix
 from samix.core.distributed import gather, gather_constant, own_places, rank, shared_permutation, world
 
 TOLERANCE = 1e-5
@@ -183,33 +177,16 @@ def test_value_a_shared_permutation_follows_the_seed():
     assert torch.equal(orders[0], orders[1]) and not torch.equal(orders[0], orders[2])
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-def start(script: Path, *words: object) -> subprocess.CompletedProcess:
-    """Two processes of one thread each that see samix."""
-    source = Path(samix.__file__).resolve().parents[1]
-    known = {"PYTHONPATH": str(source), "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
-    launcher = ["-m", "torch.distributed.run", "--nproc_per_node", "2", "--master_addr", "127.0.0.1"]
-    return subprocess.run(
-        [sys.executable, *launcher, "--master_port", str(free_port()), str(script), *map(str, words)],
-        env=os.environ | known, capture_output=True, text=True, timeout=300, check=False,
-    )  # fmt: skip
-
-
 def is_shared(name: str) -> bool:
     """Statistics of batch norm stay each process's own."""
     return "running" not in name and "num_batches" not in name
 
 
 @pytest.mark.slow
-def test_value_two_processes_learn_what_one_learns(tmp_path):
+def test_value_two_processes_learn_what_one_learns(tmp_path, start_two):
     script = tmp_path / "run.py"
     script.write_text(SCRIPT)
-    done = start(script, tmp_path)
+    done = start_two(script, tmp_path)
     assert done.returncode == 0, done.stderr[-3000:]
     first, second = (torch.load(tmp_path / f"{number}.pt", weights_only=True) for number in range(2))
 

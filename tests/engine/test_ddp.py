@@ -1,6 +1,5 @@
 """Two processes: replicas stay equal, and plain training equals one process on the same global batch."""
 
-import socket
 from dataclasses import replace
 
 import pytest
@@ -76,12 +75,6 @@ for name in sys.argv[2:]:
 """
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 @pytest.fixture
 def recipes(tiny, group_norm):
     """SAMix with a Mixer that some batches leave out, plain training without batch statistics, SAMix-C."""
@@ -105,15 +98,12 @@ def recipes(tiny, group_norm):
 
 
 @pytest.mark.slow
-def test_value_two_processes(recipes, tmp_path, start, monkeypatch):
+def test_value_two_processes(recipes, tmp_path, start_two, monkeypatch):
     script = tmp_path / "run.py"
     script.write_text(SCRIPT)
     for name, recipe in recipes.items():
         (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump(to_dict(recipe)))
-    done = start(
-        "-m", "torch.distributed.run", "--nproc_per_node", 2, "--master_addr", "127.0.0.1",
-        "--master_port", free_port(), script, tmp_path, *recipes,
-    )  # fmt: skip
+    done = start_two(script, tmp_path, *recipes)
     assert done.returncode == 0, done.stderr[-3000:]
 
     for name in recipes:

@@ -2,9 +2,6 @@
 
 import copy
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
@@ -15,7 +12,6 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-import samix
 from samix.contract import Plain
 from samix.core.renamed import OLD_NAMES
 from samix.data.datasets import Data
@@ -29,8 +25,6 @@ from samix.learned.mixer import MixerConfig
 from samix.learned.samix import LearnedMixup
 from samix.mixups import CutMix, MixUp
 from samix.nn.zoo import ENCODERS, EncoderSpec, Network
-
-SOURCE = Path(samix.__file__).resolve().parents[1]
 
 # A lively Mixer, so that a wrong draw anywhere shows in the weights.
 LEARNED = LearnedMixup(
@@ -121,21 +115,6 @@ def weights() -> Callable[[Path], dict[str, Tensor]]:
         return found["model"] | {name: value for name, value in moments.items() if value is not None}
 
     return read
-
-
-@pytest.fixture
-def start() -> Callable[..., subprocess.CompletedProcess]:
-    """Runs Python in another process that sees samix and one thread."""
-
-    def run(*words: Any, timeout: float = 300, **variables: Any) -> subprocess.CompletedProcess:
-        known = {"PYTHONPATH": str(SOURCE), "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
-        environment = os.environ | known | {name: str(value) for name, value in variables.items()}
-        return subprocess.run(
-            [sys.executable, *map(str, words)],
-            env=environment, capture_output=True, text=True, timeout=timeout, check=False,
-        )  # fmt: skip
-
-    return run
 
 
 @pytest.fixture

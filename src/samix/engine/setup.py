@@ -43,7 +43,7 @@ def make_fabric(recipe: Training) -> Fabric:
         accelerator=machine.accelerator,
         devices=machine.devices,
         num_nodes=machine.nodes,
-        # A batch may leave a part of the model without gradient (mixer_probability).
+        # A batch may leave a part of the model without gradient (mixup.speed.prob).
         strategy=DDPStrategy(find_unused_parameters=True) if several else "auto",
         precision=machine.precision,  # type: ignore[arg-type]
     )

@@ -39,12 +39,13 @@ def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
         os.replace(temporary, path)
     except (OSError, RuntimeError) as error:
         # torch reports a full disk as a RuntimeError of its archive writer.
-        with suppress(OSError):
-            temporary.unlink(missing_ok=True)
         raise OSError(
             f"could not write {path}: {error}. The previous file, if any, is untouched. "
             "Check free space and permissions, then start the same command again: it resumes."
         ) from error
+    finally:
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
 def write_text(path: Path, text: str) -> None:

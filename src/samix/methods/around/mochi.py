@@ -82,6 +82,7 @@ def harder_nce_per_sample(
     query: Embeddings, key: Embeddings, negatives: Negatives, synthetic: Synthetic, tau: float
 ) -> PerSample:
     """infoNCE with the query's synthetic negatives h in the sum: log(e^NCE + sum_h e^((q.h - q.k) / tau))."""
+    query, key = query.float(), key.float()
     positive = (query * key).sum(dim=1, keepdim=True)  # [B, 1]
     gap = torch.einsum("bd,bsd->bs", query.float(), synthetic) - positive
     return torch.logaddexp(info_nce_per_sample(query, key, negatives, tau), (gap / tau).logsumexp(dim=1))
