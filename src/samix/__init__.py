@@ -1,5 +1,7 @@
 """samix learns how to mix images: SAMix (arXiv 2111.15454) and the mixups it compares with."""
 
+from os import PathLike
+
 from samix import _moved, _torchvision  # noqa: F401  (must come before anything that imports torchvision)
 from samix.core.mixed import Mixed, blend
 from samix.core.pairing import Pairing, draw_pairing
@@ -8,6 +10,7 @@ from samix.learned import (
     Adjusting,
     AutoMixed,
     ClusterMixup,
+    FrozenMixer,
     InstanceMixup,
     LearnedMixup,
     MaskLoss,
@@ -30,6 +33,14 @@ from samix.version import __version__
 
 _moved.install()
 
+
+def load_mixer(source: str | PathLike[str]) -> FrozenMixer:
+    """The Mixer of a finished run, frozen, as a policy: `Mix(load_mixer("runs/mine"), classes=12)`."""
+    from samix.runs.weights import load_mixer as load  # late: it reads files, which the rest does without
+
+    return load(source)
+
+
 __all__ = [
     "ENCODERS",
     "MIXUPS",
@@ -38,6 +49,7 @@ __all__ = [
     "ClusterMixup",
     "CutMix",
     "Encoder",
+    "FrozenMixer",
     "InstanceMixup",
     "LearnedMixup",
     "MaskLoss",
@@ -61,5 +73,6 @@ __all__ = [
     "build_encoder",
     "draw_pairing",
     "linear_head",
+    "load_mixer",
     "mixed_accuracy",
 ]

@@ -209,6 +209,8 @@ def find_policy(policy: str | Policy) -> Policy:
         raise ValueError(
             f"{policy!r} learns its masks together with your network: use samix.SAMix.wrap(network, ...)."
         )
+    if policy == "samix-p":
+        raise ValueError("'samix-p' is the Mixer of a run: Mix(samix.load_mixer('runs/...'), classes).")
     if policy not in MIXUPS:
         raise ValueError(f"unknown mixup {suggest(policy, MIXUPS)}")
     return MIXUPS[policy]()

@@ -9,11 +9,14 @@ from safetensors import safe_open
 from safetensors.torch import load_file
 
 from samix.core.pairing import Pairing
+from samix.core.shapes import Stats
 from samix.engine.export import export_weights
 from samix.learned.mixer import MixerConfig
 from samix.nn.zoo import Network, build_encoder
 
 X = torch.randn(2, 3, 32, 32, generator=torch.Generator().manual_seed(0))
+
+STATS = Stats((0.4, 0.5, 0.6), (0.2, 0.25, 0.3))
 
 
 def describe(path: Path) -> dict:
@@ -36,14 +39,14 @@ def test_value_encoder_of_a_run_loads_into_our_encoder(finished):
 def test_value_config_json_says_what_the_headers_say(finished, tiny, tmp_path, read_json):
     assert read_json(finished / "config.json") == describe(finished / "mixer.safetensors")
     recipe = tiny("cutmix")
-    export_weights(tmp_path, recipe, recipe.build(3), ("a", "b", "c"))
+    export_weights(tmp_path, recipe, recipe.build(3), ("a", "b", "c"), STATS)
     assert read_json(tmp_path / "config.json") == describe(tmp_path / "encoder.safetensors")
 
 
 def test_value_encoder_loads_into_a_plain_timm_model(tiny, tmp_path):
     recipe = tiny("cutmix", encoder=Network(name="resnet18"))
     model = recipe.build(3).eval()
-    export_weights(tmp_path, recipe, model, ("a", "b", "c"))
+    export_weights(tmp_path, recipe, model, ("a", "b", "c"), STATS)
     plain = timm.create_model("resnet18", num_classes=0).eval()
     plain.load_state_dict(load_file(tmp_path / "encoder.safetensors"))
     with torch.no_grad():
@@ -54,7 +57,7 @@ def test_value_encoder_loads_into_a_plain_timm_model(tiny, tmp_path):
 def test_value_mixer_and_the_encoder_it_reads_paint_the_same_masks(tiny, tmp_path):
     recipe = tiny()
     model = recipe.build(12).eval()
-    export_weights(tmp_path, recipe, model, tuple("abcdefghijkl"))
+    export_weights(tmp_path, recipe, model, tuple("abcdefghijkl"), STATS)
     path = tmp_path / "mixer.safetensors"
     tensors, about = load_file(path), describe(path)
 

@@ -17,12 +17,13 @@ from samix.nn.zoo import Network
 
 
 @pytest.mark.parametrize("name", POLICIES)
-def test_value_every_policy_builds_and_trains(name):
+def test_value_every_policy_builds_and_trains(name, finished):
     network = Network(name="small-vit" if name in ("transmix", "tokenmix") else "small-resnet", width=4)
-    recipe = Recipe(mixup=POLICIES[name](), encoder=network, data=Data(size=16))
+    of_a_run = {"mixer": str(finished)} if name == "samix-p" else {}
+    recipe = Recipe(mixup=POLICIES[name](**of_a_run), encoder=network, data=Data(size=16))
     assert policy_name(recipe) == to_dict(recipe)["mixup"]["name"] == name
     model = recipe.build(5)
-    kind = Supervised if name == "plain" else Mixing if name in MIXUPS else SAMix
+    kind = Supervised if name == "plain" else Mixing if name in (*MIXUPS, "samix-p") else SAMix
     assert isinstance(model, kind)
     losses = model(torch.rand(4, 3, 16, 16), torch.arange(4), 0.0)
     assert losses.total.isfinite() and (losses.mixer is not None) == (kind is SAMix)

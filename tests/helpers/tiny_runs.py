@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from samix.contract import Plain
-from samix.core.renamed import OLD_NAMES
+from samix.core.renamed import ADDED, OLD_NAMES
 from samix.data.datasets import Data
 from samix.engine import loop
 from samix.engine.classification import Recipe
@@ -95,6 +95,8 @@ def as_before() -> Callable[[dict[str, Any]], dict[str, Any]]:
     def write(values: dict[str, Any]) -> dict[str, Any]:
         values = copy.deepcopy(values)
         mixup = values["mixup"]
+        for group, added in ADDED.items():
+            mixup[group] = {name: value for name, value in mixup[group].items() if name not in added}
         for old, new in OLD_NAMES.items():
             group, name = new.split(".")
             mixup[old] = mixup[group].pop(name)

@@ -1,11 +1,13 @@
 """Lambda adjusting: the mean becomes lam, by the two-sided rule of docs/equations.md."""
 
+import math
+
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from samix.learned.mixer import adjust_mask
+from samix.learned.mixer import Adjusting, adjust_mask, balance, shift_mask
 
 unit = st.floats(0, 1, width=32)
 pixels = st.lists(unit, min_size=4, max_size=24)
@@ -86,3 +88,55 @@ def test_value_golden_supervised_adjusting_uses_the_lam_of_the_mixer(golden, mix
     expected = record[f"automixup/lam_mb{mixer}_lam_bb{encoder}/mask_bb_adjusted"][:, :1]
     adjusted = adjust_mask(record["mask"][:, :1], torch.tensor([mixer]))
     torch.testing.assert_close(adjusted, expected, rtol=0, atol=1e-5)
+
+
+def loop_shift(values: list[float], lam: float, temperature: float) -> list[float]:
+    """Tries shifts in small steps until the mean is lam."""
+    logits = [math.log(value / (1 - value)) / temperature for value in values]
+
+    def shifted(shift: float) -> list[float]:
+        return [1 / (1 + math.exp(-logit - shift)) for logit in logits]
+
+    steps = [step / 1000 for step in range(-30_000, 30_000)]
+    return shifted(min(steps, key=lambda shift: abs(sum(shifted(shift)) / len(values) - lam)))
+
+
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 2.0])
+@pytest.mark.parametrize("lam", [0.1, 0.5, 0.8])
+def test_value_shift_against_a_loop(lam, temperature):
+    values = [0.05, 0.3, 0.6, 0.9, 0.97]
+    found = shift_mask(torch.tensor(values).view(1, 1, 1, 5), torch.tensor([lam]), temperature)
+    expected = torch.tensor(loop_shift(values, lam, temperature)).view(1, 1, 1, 5)
+    torch.testing.assert_close(found, expected, atol=1e-3, rtol=0)
+
+
+@given(st.integers(0, 10**6), st.floats(0.01, 0.99))
+def test_invariant_a_shifted_mask_has_the_mean_lam_and_the_old_order(seed, lam):
+    mask = torch.rand(2, 1, 6, 7, generator=torch.Generator().manual_seed(seed))
+    shifted = shift_mask(mask, torch.tensor([lam]))
+    torch.testing.assert_close(shifted.mean(dim=(1, 2, 3)), torch.full((2,), lam), atol=1e-4, rtol=0)
+    order = mask.flatten(1).argsort(dim=1)
+    assert (shifted.flatten(1).gather(1, order).diff(dim=1) >= 0).all()
+
+
+def test_value_a_shifted_mask_stays_decided_where_a_scaled_one_turns_grey():
+    mask = torch.cat([torch.full((1, 1, 8, 4), 0.02), torch.full((1, 1, 8, 4), 0.98)], dim=3)
+    mask = mask + 0.01 * torch.rand(mask.shape, generator=torch.Generator().manual_seed(0))
+    lam = torch.tensor([0.3])
+    grey = [float((each * (1 - each)).mean()) for each in (shift_mask(mask, lam), adjust_mask(mask, lam))]
+    assert grey[0] < grey[1]
+
+
+def test_gradient_of_a_balanced_mask_keeps_the_mean():
+    logits = torch.randn(2, 1, 4, 4, dtype=torch.float64, requires_grad=True)
+    lam = torch.tensor([0.3, 0.6], dtype=torch.float64)
+    (gradient,) = torch.autograd.grad(balance(logits, lam).mean(), logits)
+    torch.testing.assert_close(gradient, torch.zeros_like(gradient), atol=1e-6, rtol=0)
+    assert torch.autograd.gradcheck(lambda values: balance(values, lam), logits, atol=1e-4)
+
+
+def test_value_the_rule_chooses_and_the_margin_spares():
+    mask, lam = torch.rand(3, 1, 8, 8, generator=torch.Generator().manual_seed(2)), torch.tensor([0.2])
+    assert torch.equal(Adjusting().adjust(mask, lam), adjust_mask(mask, lam))
+    assert torch.equal(Adjusting(rule="shift").adjust(mask, lam), shift_mask(mask, lam))
+    assert torch.equal(Adjusting(rule="shift", margin=0.9).adjust(mask, lam), mask)

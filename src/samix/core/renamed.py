@@ -25,6 +25,8 @@ OLD_NAMES = {
     "mixer_probability": "speed.prob",
 }
 """Settings of learned mixups as they were called before 0.2, understood for one release more."""
+ADDED = {"adjusting": {"rule": "scale", "temperature": 0.5}}
+"""Settings of learned mixups that came later, with what was done before."""
 
 
 def warn_of(old: str, new: str, *, depth: int) -> None:

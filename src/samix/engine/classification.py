@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 from samix.contract import Context, MixupSettings, Model, Plain
 from samix.core.shapes import Stats
+from samix.engine.pretrained import PretrainedMixup
 from samix.engine.training import Training
 from samix.learned import LEARNED
 from samix.methods.around.mixing import Mixing
@@ -12,7 +13,7 @@ from samix.methods.supervised import Objective, Supervised, linear_head
 from samix.mixups import MIXUPS
 from samix.nn.zoo import ENCODERS
 
-POLICIES: dict[str, type[Any]] = {"plain": Plain, **MIXUPS, **LEARNED}
+POLICIES: dict[str, type[Any]] = {"plain": Plain, **MIXUPS, **LEARNED, "samix-p": PretrainedMixup}
 """How images may be mixed in supervised training."""
 
 

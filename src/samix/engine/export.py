@@ -6,14 +6,18 @@ from dataclasses import asdict
 from pathlib import Path
 
 from samix.contract import Model, Paints
+from samix.core.shapes import Stats
 from samix.engine.training import Training
 from samix.runs.files import DESCRIPTION, ENCODER, MIXER, write_text
 from samix.runs.weights import save_weights
 
 
-def export_weights(folder: Path, recipe: Training, model: Model, classes: tuple[str, ...]) -> None:
+def export_weights(
+    folder: Path, recipe: Training, model: Model, classes: tuple[str, ...], stats: Stats
+) -> None:
     """The online encoder with its network's own names; the Mixer together with the encoder it reads."""
     described = {"encoder": asdict(recipe.encoder), "size": recipe.data.size, "classes": list(classes)}
+    described |= {"mean": list(stats.mean), "std": list(stats.std)}
     save_weights(folder / ENCODER, model.encoder.network.state_dict(), described)
     if isinstance(model, Paints):
         weights, described["mixer"] = model.mixer_weights()

@@ -107,7 +107,7 @@ def run(fabric: Fabric, recipe: Training, folder: Path, name: str, command: str,
 
 def write_results(folder: Path, recipe: Training, model: Model, split: Split, summary: Summary) -> None:
     """What a finished run hands over; the summary comes last, because it says that all is there."""
-    export_weights(folder, recipe, model, split.train.classes)
+    export_weights(folder, recipe, model, split.train.classes, split.stats)
     write_samples(folder, recipe, model, split)
     write_retention(folder, recipe, model, split)
     write_summary(folder, summary)

@@ -8,6 +8,7 @@ from samix.core.checks import check_not_negative
 from samix.core.shapes import Stats
 from samix.core.words import suggest
 from samix.data.ssl_views import AUGMENTS
+from samix.engine.pretrained import PretrainedMixup
 from samix.engine.training import Training
 from samix.learned import CLUSTERED, LEARNED_WITHOUT_LABELS
 from samix.methods.around import AROUND, SelfMixing
@@ -20,6 +21,7 @@ VIEW_POLICIES: dict[str, type[Any]] = {
     **LEARNED_WITHOUT_LABELS,
     **CLUSTERED,
     **AROUND,
+    "samix-p": PretrainedMixup,
 }
 """How views may be mixed in pre-training."""
 

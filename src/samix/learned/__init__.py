@@ -9,12 +9,13 @@ Section 3.2, the Mixer (mixer.py)
     Eq. (9)             AdaptiveLam                     adaptive lambda encoding
     Eq. (10)            MixingAttention                 mixing attention
     Eq. (11)            nonlinear_content, Mixer        non-linear content, and the mask
-    appendix            adjust_mask, Adjusting          lambda adjusting
+    appendix            adjust_mask, Adjusting          lambda adjusting; shift_mask is ours
 Section 3.3 and appendix A.2, how both are trained
     Eqs. (5), (12)      SAMix.forward                   samix.py: the encoder learns from fixed masks
     Eq. (13)            LearnedMixing.mixer_step        the Mixer learns through the frozen copy
     Eq. (14)            LearnedMixing.after_step        the momentum copy follows
     AutoMix             AutoMixed                       automix.py: what SAMix grew out of
+    SAMix-P             FrozenMixer                     frozen.py: trained before, then a policy like others
     SAMix-I             SAMixI                          samix_i.py: without labels, on instances
     SAMix-C             SAMixC                          samix_c.py: without labels, on clusters, which
                         PseudoLabels, ClusterMemory     pseudo.py and clusters.py keep
@@ -33,8 +34,9 @@ from samix.learned.cluster_mixing import (
     ClusteredPuzzleMix,
     ClusterMixing,
 )
+from samix.learned.frozen import FrozenMixer, Painter
 from samix.learned.losses import EtaBalanced, MaskLoss, eta_balanced, eta_balanced_instances, mask_loss
-from samix.learned.mixer import Adjusting, Mixer, MixerConfig, adjust_mask
+from samix.learned.mixer import Adjusting, Mixer, MixerConfig, adjust_mask, shift_mask
 from samix.learned.pseudo import Clusters
 from samix.learned.samix import LearnedMixup, MixerTraining, MomentumCopy, SAMix, Speed
 from samix.learned.samix_c import ClusterMixup, SAMixC
@@ -63,6 +65,7 @@ __all__ = [
     "ClusteredPuzzleMix",
     "Clusters",
     "EtaBalanced",
+    "FrozenMixer",
     "InstanceMixup",
     "LearnedMixup",
     "MaskLoss",
@@ -71,6 +74,7 @@ __all__ = [
     "MixerTraining",
     "MixerWatch",
     "MomentumCopy",
+    "Painter",
     "SAMix",
     "SAMixC",
     "SAMixI",
@@ -79,4 +83,5 @@ __all__ = [
     "eta_balanced",
     "eta_balanced_instances",
     "mask_loss",
+    "shift_mask",
 ]

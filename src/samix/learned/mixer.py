@@ -24,6 +24,7 @@ from samix.core.checks import (
     check_below_one,
     check_fields,
     check_not_negative,
+    check_positive,
     check_share,
     check_words,
 )
@@ -292,6 +293,10 @@ class Adjusting:
 
     prob: float = 1.0
     """Probability per batch that the encoder's masks are adjusted to mean lam."""
+    rule: Literal["scale", "shift"] = "scale"
+    """scale (the paper's, two-sided) makes decided masks grey; shift moves their border instead."""
+    temperature: float = 0.5
+    """Of shift: below 1 masks become sharper."""
     margin: float = 0.0
     """How far mean(mask) may be from lam before a mask is adjusted (self-supervised: .1)."""
     lam_margin: float = 0.08
@@ -300,9 +305,19 @@ class Adjusting:
     """Share of training in which the encoder sees plain Mixup while the Mixer already learns."""
 
     def __post_init__(self) -> None:
+        check_words(self, "mixup.adjusting")
         check_share(self, "mixup.adjusting", "prob", "margin", "warmup")
+        check_positive(self, "mixup.adjusting", "temperature")
         most = "must be at most 0.5 (-1: never)"
         check_fields(self, "mixup.adjusting", ["lam_margin"], lambda value: value <= 0.5, most)
+
+    def adjust(self, mask: Mask, lam: Lam) -> Mask:
+        """The mask with the mean lam, by the rule; masks whose mean is within `margin` of lam stay."""
+        if self.rule == "scale":
+            return adjust_mask(mask, lam, self.margin)
+        mean = mask.float().mean(dim=(1, 2, 3), keepdim=True)
+        far = (mean - lam.view(-1, 1, 1, 1)).abs() > self.margin
+        return torch.where(far, shift_mask(mask, lam, self.temperature), mask.float())
 
 
 def bernoulli(probability: float) -> bool:
@@ -330,3 +345,35 @@ def adjust_mask(mask: Mask, lam: Lam, margin: float = 0.0) -> Mask:
     grown = 1 - (1 - mask) * ((1 - target) / (1 - mean))
     adjusted = torch.where(mean > target, shrunk, grown)
     return torch.where((mean - target).abs() > margin, adjusted, mask)
+
+
+def shift_mask(mask: Mask, lam: Lam, temperature: float = 0.5) -> Mask:
+    """sigmoid((logit(mask) + b) / temperature), with b for each mask such that its mean is lam.
+
+    The border of a decided mask moves; scaling would make the mask grey instead. The paper has no such rule.
+
+    >>> mask = torch.tensor([0.9, 0.8, 0.2, 0.1]).view(1, 1, 1, 4)
+    >>> shift_mask(mask, torch.tensor([0.25])).mean().item()
+    0.25
+    """
+    tiny = 1e-4
+    return balance(mask.float().clamp(tiny, 1 - tiny).logit() / temperature, lam)
+
+
+def balance(logits: Mask, lam: Lam, rounds: int = 30) -> Mask:
+    """sigmoid(logits + b), with b for each map such that the mean is lam: by bisection, then one Newton step.
+
+    The step has the gradient of b, so that the whole is differentiable; lam keeps 1e-3 away from 0 and 1.
+    """
+    target, largest = lam.view(-1, 1, 1, 1).clamp(1e-3, 1 - 1e-3), logits.detach().abs().amax() + 10
+    with torch.no_grad():
+        low = -largest.expand(max(len(logits), len(target)), 1, 1, 1)
+        high = -low
+        for _ in range(rounds):
+            middle = (low + high) / 2
+            below = (logits + middle).sigmoid().mean(dim=(1, 2, 3), keepdim=True) < target
+            low, high = torch.where(below, middle, low), torch.where(below, high, middle)
+        shift = (low + high) / 2
+    mask = (logits + shift).sigmoid()
+    slope = (mask * (1 - mask)).mean(dim=(1, 2, 3), keepdim=True).detach().clamp(min=1e-6)
+    return (logits + shift - (mask.mean(dim=(1, 2, 3), keepdim=True) - target) / slope).sigmoid()

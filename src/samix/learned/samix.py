@@ -21,7 +21,7 @@ from samix.core.renamed import OLD_NAMES, accept_old_names, read_old_name
 from samix.core.schedules import held_cosine
 from samix.core.shapes import Images, Labels, Logits, Maps, Mask, Scalar, Size
 from samix.learned.losses import EtaBalanced, MaskLoss, eta_balanced, mask_loss, vital_signs
-from samix.learned.mixer import Adjusting, Mixer, MixerConfig, adjust_mask, bernoulli
+from samix.learned.mixer import Adjusting, Mixer, MixerConfig, bernoulli
 from samix.methods.supervised import Objective, Supervised, part_of
 from samix.nn.encoder import Encoder, momentum_copy, momentum_update
 from samix.nn.frozen import freeze
@@ -162,7 +162,7 @@ class LearnedMixing(Around):
         if progress >= s.warmup:
             learned = self.mixer(z, pairing, size)
             if bernoulli(s.prob) if adjust is None else adjust:
-                learned = adjust_mask(learned, pairing.lam, s.margin)
+                learned = s.adjust(learned, pairing.lam)
             extreme = torch.minimum(pairing.lam, 1 - pairing.lam) <= s.lam_margin
             mask = torch.where(extreme.view(-1, 1, 1, 1), mask, learned.to(x))
         return Mixed(blend_pairs(x, pairing.index, mask), mask, pairing)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from samix.core.renamed import OLD_NAMES, rename
+from samix.core.renamed import ADDED, OLD_NAMES, rename
 
 MOST = 5
 """How many differences are listed."""
@@ -44,7 +44,9 @@ def modernise(values: dict[str, Any]) -> dict[str, Any]:
     mixup = values.get("mixup")
     if not isinstance(mixup, dict) or mixup.get("name") not in LEARNED_MIXUPS:
         return values
-    return values | {"mixup": rename(mixup, OLD_NAMES)}
+    renamed = rename(mixup, OLD_NAMES)
+    added = {group: new | renamed[group] for group, new in ADDED.items() if group in renamed}
+    return values | {"mixup": renamed | added}
 
 
 def differences(old: dict[str, Any], new: dict[str, Any], prefix: str = "") -> list[str]:

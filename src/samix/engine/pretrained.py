@@ -1,0 +1,37 @@
+"""SAMix-P in a recipe: the Mixer of another run, frozen, mixes the images of this one."""
+
+from dataclasses import dataclass, field, replace
+from typing import ClassVar
+
+from samix.contract import Context, Model
+from samix.core.pairing import check_alpha
+from samix.learned.mixer import Adjusting
+from samix.runs.weights import load_mixer
+
+
+@dataclass(frozen=True, kw_only=True)
+class PretrainedMixup:
+    """SAMix-P: which Mixer, and how its masks are used."""
+
+    mixer: str | None = None
+    """A finished run with a learned mixup, or its mixer.safetensors."""
+    alpha: float = 2.0
+    """lam ~ Beta(alpha, alpha)."""
+    per_sample: bool = True
+    """Draw one lam per pair instead of one per batch."""
+    adjusting: Adjusting = field(default_factory=lambda: Adjusting(rule="shift"))
+    """How masks are given the mean lam."""
+
+    mixes: ClassVar[bool] = True
+    learned: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        check_alpha(self.alpha, "mixup.alpha")
+
+    def build(self, method: Model, context: Context) -> Model:
+        """The method with its images mixed by the frozen Mixer."""
+        if self.mixer is None:
+            raise ValueError("samix-p needs a Mixer: --mixup.mixer RUN, a finished run with a learned mixup.")
+        policy = load_mixer(self.mixer)
+        settings = {"alpha": self.alpha, "per_sample": self.per_sample, "adjusting": self.adjusting}
+        return replace(policy, **settings).build(method, context)  # type: ignore[arg-type]
