@@ -5,8 +5,9 @@ import sys
 
 import pytest
 
+import samix
 from samix import __version__
-from samix.cli import COMMANDS, message, run
+from samix.cli import COMMANDS, format_warning, message, run
 
 
 @pytest.fixture
@@ -193,3 +194,13 @@ def test_invariant_importing_samix_does_not_wait_for_others():
     code = f"import sys, samix; print(*{heavy} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
+
+
+def test_value_own_warnings_are_one_sentence():
+    own, foreign = samix.cli.__file__, "/elsewhere/torch/nn.py"
+    assert (
+        format_warning("--a is now called --b.", FutureWarning, own, 3) == "samix: --a is now called --b.\n"
+    )
+    assert (
+        format_warning("slow.", UserWarning, foreign, 7) == "/elsewhere/torch/nn.py:7: UserWarning: slow.\n"
+    )

@@ -3,6 +3,8 @@
 import importlib
 import os
 import sys
+import warnings
+from pathlib import Path
 
 from samix.version import __version__
 
@@ -33,8 +35,18 @@ first steps:
 """
 
 
+def format_warning(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
+) -> str:
+    """samix's own warnings as one sentence; others as Python writes them."""
+    if Path(filename).is_relative_to(Path(__file__).parent):
+        return f"samix: {message}\n"
+    return f"{filename}:{lineno}: {category.__name__}: {message}\n"
+
+
 def main() -> None:
     """Entry point of the `samix` program."""
+    warnings.formatwarning = format_warning
     try:
         code = run(sys.argv[1:])
         sys.stdout.flush()
