@@ -235,7 +235,7 @@ def test_value_alpha_reaches_every_policy():
         ({"mean": (0.5,), "std": (0.5,)}, "one value per channel"),
     ],
 )
-def test_error_bad_settings(options, message):
+def test_error_bad_settings(unchecked_shapes, options, message):
     with pytest.raises(ValueError, match=message):
         Mix(**options)
 

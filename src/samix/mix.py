@@ -9,6 +9,7 @@ policy, any batch size, nothing in place, partners are never the image itself, a
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
@@ -23,7 +24,7 @@ from samix.mixups.switch import Choice, Switch, Switching
 from samix.nn.encoder import read_layer
 from samix.nn.frozen import run_frozen
 
-MODES = ("batch", "pair", "elem")
+Mode = Literal["batch", "pair", "elem"]
 Policies = str | Policy | Sequence[str | Policy] | Mapping[str, float]
 
 
@@ -63,7 +64,7 @@ class Mix:
         *,
         alpha: float | None = None,
         prob: float = 1.0,
-        mode: str = "batch",
+        mode: Mode = "batch",
         correct_lam: bool = True,
         smoothing: float = 0.0,
         off_epoch: int | None = None,
@@ -74,8 +75,8 @@ class Mix:
         mean: Sequence[float] | None = None,
         std: Sequence[float] | None = None,
     ) -> None:
-        if mode not in MODES:
-            raise ValueError(f"unknown mode {suggest(mode, MODES)}")
+        if mode not in get_args(Mode):
+            raise ValueError(f"unknown mode {suggest(mode, get_args(Mode))}")
         if not 0 <= prob <= 1:
             raise ValueError(f"prob must lie in [0, 1], got {prob}.")
         if not 0 <= smoothing < 1:

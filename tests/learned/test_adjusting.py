@@ -7,7 +7,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from samix.learned.mixer import Adjusting, adjust_mask, balance, shift_mask
+from samix.learned.mixer import Adjusting, adjust_mask
+from samix.learned.shifting import balance, shift_mask
 
 unit = st.floats(0, 1, width=32)
 pixels = st.lists(unit, min_size=4, max_size=24)

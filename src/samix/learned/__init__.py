@@ -9,7 +9,7 @@ Section 3.2, the Mixer (mixer.py)
     Eq. (9)             AdaptiveLam                     adaptive lambda encoding
     Eq. (10)            MixingAttention                 mixing attention
     Eq. (11)            nonlinear_content, Mixer        non-linear content, and the mask
-    appendix            adjust_mask, Adjusting          lambda adjusting; shift_mask is ours
+    appendix            adjust_mask, Adjusting          lambda adjusting (shifting.py: ours, by a shift)
 Section 3.3 and appendix A.2, how both are trained
     Eqs. (5), (12)      SAMix.forward                   samix.py: the encoder learns from fixed masks
     Eq. (13)            LearnedMixing.mixer_step        the Mixer learns through the frozen copy
@@ -36,11 +36,12 @@ from samix.learned.cluster_mixing import (
 )
 from samix.learned.frozen import FrozenMixer, Painter
 from samix.learned.losses import EtaBalanced, MaskLoss, eta_balanced, eta_balanced_instances, mask_loss
-from samix.learned.mixer import Adjusting, Mixer, MixerConfig, adjust_mask, shift_mask
+from samix.learned.mixer import Adjusting, Mixer, MixerConfig, adjust_mask
 from samix.learned.pseudo import Clusters
 from samix.learned.samix import LearnedMixup, MixerTraining, MomentumCopy, SAMix, Speed
 from samix.learned.samix_c import ClusterMixup, SAMixC
 from samix.learned.samix_i import InstanceMixup, SAMixI
+from samix.learned.shifting import shift_mask
 from samix.learned.watch import MixerWatch
 
 LEARNED: dict[str, type[LearnedMixup]] = {"automix": AutoMixed, "samix": LearnedMixup}

@@ -1,15 +1,20 @@
 """Projection and prediction heads of self-supervised methods, all one small perceptron."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 from torch import nn
 
-LAST = ("none", "plain", "scale")
+LastNorm = Literal["none", "plain", "scale"]
 """What follows the last layer: nothing, batch norm without affine part, or batch norm without shift."""
 
 
 def mlp(
-    widths: Sequence[int], *, bias: tuple[bool, bool] = (True, True), norm: bool = False, last: str = "none"
+    widths: Sequence[int],
+    *,
+    bias: tuple[bool, bool] = (True, True),
+    norm: bool = False,
+    last: LastNorm = "none",
 ) -> nn.Sequential:
     """Linear layers of these widths with ReLU between them.
 
@@ -26,7 +31,7 @@ def mlp(
     return nn.Sequential(*layers)
 
 
-def last_norm(width: int, kind: str) -> nn.BatchNorm1d:
+def last_norm(width: int, kind: LastNorm) -> nn.BatchNorm1d:
     """Batch norm at the end of a head: without affine part, or with a scale but a shift fixed at 0."""
     layer = nn.BatchNorm1d(width, affine=kind != "plain")
     if kind == "scale":
