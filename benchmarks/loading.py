@@ -32,11 +32,11 @@ from samix.data.datasets import Data, ImageSet, Split
 from samix.data.loaders import TrainPlan, make_loader
 from samix.data.ssl_views import AUGMENTS, Augment, two_views
 from samix.data.views import View, train_view
-from samix.engine.classification import Recipe
 from samix.engine.machine import Machine
 from samix.engine.optim import build_optimizer
 from samix.engine.setup import make_fabric
 from samix.engine.testing import on_device
+from samix.engine.training import Training
 from samix.nn.zoo import Network
 
 CLASSES = 10
@@ -87,7 +87,7 @@ def random_split(size: int) -> Split:
     return Split(images, images, MEAN, STD)
 
 
-def batches(recipe: Recipe, workers: int, count: int) -> Iterator[tuple[Tensor, Tensor]]:
+def batches(recipe: Training, workers: int, count: int) -> Iterator[tuple[Tensor, Tensor]]:
     """`count` training batches, ready for the model."""
     split = random_split(recipe.data.size)
     epochs = -(-count // (PICTURES // recipe.batch_size))
@@ -96,7 +96,7 @@ def batches(recipe: Recipe, workers: int, count: int) -> Iterator[tuple[Tensor, 
     return on_device(make_fabric(recipe), loader, split, recipe)
 
 
-def make_step(recipe: Recipe, batch: tuple[Tensor, Tensor]) -> Callable[[], None]:
+def make_step(recipe: Training, batch: tuple[Tensor, Tensor]) -> Callable[[], None]:
     """One plain training step on a fixed batch."""
     model: Any = recipe.build(CLASSES).to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     optimizer = build_optimizer(model.train().parameter_groups(), recipe.optimizer)
@@ -119,7 +119,7 @@ def seconds(work: Callable[[], object], times: int) -> float:
 
 def measure(row: str, workers: int, options: argparse.Namespace) -> Result:
     """One case: blocks of loading and blocks of training take turns."""
-    recipe = Recipe(
+    recipe = Training(
         data=CASES[row][0],
         encoder=Network(name="small-resnet", width=16),
         machine=Machine(accelerator="cpu", threads=options.threads),

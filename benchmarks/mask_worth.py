@@ -29,7 +29,7 @@ from samix.core.mixed import blend_pairs
 from samix.core.pairing import Pairing
 from samix.core.shapes import Images, Labels, Mask
 from samix.data.views import normalize, test_view
-from samix.engine.training import policy_name
+from samix.engine.recipe import policy_name
 from samix.learned.losses import EtaBalanced, eta_balanced, mask_mean_loss
 from samix.learned.mixer import adjust_mask, upsample_mask
 from samix.learned.samix import SAMix

@@ -28,10 +28,10 @@ from timing import interleave
 from torch.utils.flop_counter import FlopCounterMode
 
 from samix.data.datasets import CIFAR_STATS, Data
-from samix.engine.classification import Recipe
 from samix.engine.memory import keep_freed_memory
 from samix.engine.optim import build_optimizer
 from samix.engine.pretraining import Pretraining
+from samix.engine.recipe import Recipe
 from samix.engine.training import Training
 from samix.learned import Speed
 from samix.learned.samix_c import ClusterMixup
@@ -54,7 +54,7 @@ PICTURES = 5000
 MOCO = Pretraining(
     data=Data(name="cifar10"), encoder=Network(name="resnet18-cifar"), method=MoCoV2(queue=4096)
 )
-SSL: dict[str, Training] = {
+SSL: dict[str, Recipe] = {
     "moco-v2": MOCO,
     "moco-v2+mixup": replace(MOCO, mixup=MIXUPS["mixup"]()),
     "moco-v2+samix-i": replace(MOCO, mixup=InstanceMixup()),
@@ -62,7 +62,7 @@ SSL: dict[str, Training] = {
     "moco-v2+samix-c": replace(MOCO, mixup=ClusterMixup()),
 }
 
-ROWS: dict[str, Training] = {
+ROWS: dict[str, Recipe] = {
     "plain": PLAIN,
     "plain-vit": VIT,
     **{name: replace(VIT if name in ATTENTIVE else PLAIN, mixup=policy()) for name, policy in MIXUPS.items()},
@@ -102,9 +102,9 @@ class Result:
     """Largest memory of a process that runs only this row."""
 
 
-def build(recipe: Training) -> Any:
+def build(recipe: Recipe) -> Any:
     """The model of a row, ready for its first step."""
-    if isinstance(recipe, Recipe):
+    if isinstance(recipe, Training):
         return recipe.build(CLASSES, CIFAR_STATS)
     assert isinstance(recipe, Pretraining)
     model: Any = recipe.build(PICTURES)
@@ -114,7 +114,7 @@ def build(recipe: Training) -> Any:
     return model
 
 
-def make_step(recipe: Training, batch: int) -> Callable[[], None]:
+def make_step(recipe: Recipe, batch: int) -> Callable[[], None]:
     """One training step on a fixed random batch, as the engine's loop runs it."""
     torch.manual_seed(0)
     model = build(recipe).to(memory_format=torch.channels_last)

@@ -20,7 +20,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from samix.commands.fields import from_yaml
-from samix.engine.training import Training, to_dict
+from samix.engine.recipe import Recipe, to_dict
 from samix.recipes import PRETRAININGS, RECIPES, find_pretraining, find_recipe
 from samix.runs.files import write_text
 from samix.runs.settings import comparable, differences, list_differences
@@ -70,7 +70,7 @@ def finished(folder: Path) -> bool:
     return (folder / "summary.json").exists()
 
 
-def check_settings(folder: Path, recipe: Training) -> None:
+def check_settings(folder: Path, recipe: Recipe) -> None:
     """Refuses a finished run of other settings: its numbers would stand under a name that is not theirs."""
     if not finished(folder):
         return

@@ -20,11 +20,11 @@ import samix
 from samix.data.datasets import load_data
 from samix.data.loaders import TrainPlan, make_loader
 from samix.engine.progress import Progress
+from samix.engine.recipe import Recipe
 from samix.engine.setup import make_fabric, prepare
 from samix.engine.step import Meter, check_finite, train_step
 from samix.engine.tasks import task_of
 from samix.engine.testing import on_device
-from samix.engine.training import Training
 from samix.recipes import PRETRAININGS, find_pretraining, find_recipe
 
 SOURCE = Path(samix.__file__).parent
@@ -58,7 +58,7 @@ def follow(step: Callable[[], object]) -> list[Stop]:
     return walk
 
 
-def one_step(recipe: Training) -> Callable[[], None]:
+def one_step(recipe: Recipe) -> Callable[[], None]:
     """What the loop does with a batch, once everything is set up and the first step is done."""
     fabric, task, split = make_fabric(recipe), task_of(recipe), load_data(recipe.data)
     fabric.launch()

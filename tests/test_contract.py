@@ -10,9 +10,9 @@ from torch import nn
 from samix.contract import Around, Classifies, Clustered, Context, Losses, MixupSettings, Model, Paints, Plain
 from samix.core.pairing import Pairing
 from samix.data.datasets import Data
-from samix.engine.classification import POLICIES, Recipe
 from samix.engine.pretrained import PretrainedMixup
 from samix.engine.pretraining import VIEW_POLICIES, Pretraining
+from samix.engine.training import POLICIES, Training
 from samix.learned import CLUSTERED, LEARNED, LEARNED_WITHOUT_LABELS
 from samix.methods.ssl.moco import MoCoV2
 from samix.mixups import MIXUPS
@@ -122,7 +122,7 @@ def build(kind: type, pretraining: bool, mixer: Path) -> Model:
     mixup = kind(mixer=str(mixer)) if kind is PretrainedMixup else kind()
     if pretraining:
         return Pretraining(mixup=mixup, method=MoCoV2(queue=8, dim=4, hidden=4), **TINY).build(100_000)
-    return Recipe(mixup=mixup, **TINY).build(3)
+    return Training(mixup=mixup, **TINY).build(3)
 
 
 @pytest.fixture(params=BUILDS, scope="module")

@@ -12,8 +12,8 @@ import torch
 from torch import nn
 
 from samix.data import Data
-from samix.engine.classification import Recipe
 from samix.engine.loop import train
+from samix.engine.training import Training
 from samix.learned.mixer import MixerConfig
 from samix.learned.samix import LearnedMixup, SAMix
 from samix.nn.zoo import Network
@@ -157,7 +157,7 @@ def test_value_mask_worth_compares_masks_for_the_same_pairs():
 
 
 def test_error_mask_worth_refuses_a_run_without_masks(tmp_path):
-    recipe = Recipe(data=Data(size=16, train_pictures=24, test_pictures=12), encoder=Network(width=4))
+    recipe = Training(data=Data(size=16, train_pictures=24, test_pictures=12), encoder=Network(width=4))
     train(replace(recipe, epochs=1, batch_size=6), tmp_path, name="tiny/plain", quiet=True)
     with pytest.raises(SystemExit, match="learns no masks: its mixup is plain"):
         load("mask_worth").main([str(tmp_path)])

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from samix.engine.machine import Machine
-from samix.engine.training import to_dict
+from samix.engine.recipe import to_dict
 from samix.recipes import find_pretraining, find_recipe
 
 SUITE = Path(__file__).resolve().parents[2] / "benchmarks" / "suite.py"

@@ -11,11 +11,11 @@ from jsonargparse import ArgumentParser
 
 from samix.commands.fields import explain, from_yaml, override
 from samix.core.renamed import OLD_NAMES
-from samix.engine.classification import POLICIES, Recipe
 from samix.engine.machine import Machine
 from samix.engine.optim import Optimizer
 from samix.engine.pretraining import VIEW_POLICIES, Pretraining
-from samix.engine.training import Training, to_dict
+from samix.engine.recipe import Recipe, to_dict
+from samix.engine.training import POLICIES, Training
 from samix.learned import LEARNED, LEARNED_WITHOUT_LABELS, LearnedMixup, MixerConfig
 from samix.mixups import CutMix
 from samix.recipes import RECIPES
@@ -42,12 +42,12 @@ def test_invariant_every_recipe_survives_its_file(name, file):
 
 @pytest.mark.parametrize("name", POLICIES)
 def test_value_no_words_change_nothing(name):
-    base = Recipe(mixup=POLICIES[name]())
+    base = Training(mixup=POLICIES[name]())
     assert override(base, []) == base
 
 
 def test_value_words_change_exactly_their_fields():
-    base = Recipe(mixup=LearnedMixup())
+    base = Training(mixup=LearnedMixup())
     words = ["--optimizer.lr", "0.3", "--mixup.mixer.gamma=0.5", "--epochs", "7", "--optimizer.clip", "null"]
     words += ["--machine.compile", "true", "--machine.threads", "2", "--optimizer.min_lr", "1e-3"]
     expected = replace(
@@ -68,14 +68,14 @@ def test_value_the_base_values_of_a_row_are_kept():
 
 
 def test_value_a_short_file_takes_defaults(file):
-    assert from_yaml(file("epochs: 3\nmixup: {name: cutmix, alpha: 0.2}\n")) == Recipe(
+    assert from_yaml(file("epochs: 3\nmixup: {name: cutmix, alpha: 0.2}\n")) == Training(
         epochs=3, mixup=CutMix(alpha=0.2)
     )
-    assert from_yaml(file("")) == Recipe()
+    assert from_yaml(file("")) == Training()
 
 
 def test_value_a_mixup_by_its_name_alone(file):
-    assert from_yaml(file("mixup: cutmix\n")) == Recipe(mixup=CutMix())
+    assert from_yaml(file("mixup: cutmix\n")) == Training(mixup=CutMix())
 
 
 @pytest.mark.parametrize(
@@ -119,7 +119,7 @@ def test_value_what_may_be_null(file):
     text = (
         "optimizer: {clip: null}\ndata: {train_pictures: null, test_resize: null}\nmachine: {threads: null}\n"
     )
-    assert from_yaml(file(text)) == Recipe()
+    assert from_yaml(file(text)) == Training()
 
 
 # Closed sets of words.
@@ -144,7 +144,7 @@ def test_error_a_wrong_word_on_the_command_line(field):
     value = WRONG_WORDS[field][0]
     for words in ([f"--{field}", value], [f"--{field}={value}"]):
         with pytest.raises(ValueError) as refused:
-            override(Recipe(mixup=LearnedMixup()), words)
+            override(Training(mixup=LearnedMixup()), words)
         assert str(refused.value) == complaint(field)
 
 
@@ -162,9 +162,9 @@ def test_error_a_wrong_word_in_a_file(field, file):
 
 def test_error_null_where_a_word_must_stand():
     with pytest.raises(ValueError, match="unknown optimizer.name 'null'. Available: sgd"):
-        override(Recipe(), ["--optimizer.name", "null"])
+        override(Training(), ["--optimizer.name", "null"])
     with pytest.raises(ValueError, match="--epochs must be a whole number, got null."):
-        override(Recipe(), ["--epochs", "null"])
+        override(Training(), ["--epochs", "null"])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -209,10 +209,10 @@ OLD_VALUES = {
 }
 
 
-def plain_recipe(mixup: str) -> Training:
+def plain_recipe(mixup: str) -> Recipe:
     """A recipe with a learned mixup, supervised or not."""
     known = LEARNED | LEARNED_WITHOUT_LABELS
-    kind = Recipe if mixup in LEARNED else Pretraining
+    kind = Training if mixup in LEARNED else Pretraining
     return kind(mixup=known[mixup]())
 
 

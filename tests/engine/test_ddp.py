@@ -11,9 +11,9 @@ from samix.engine import loop
 from samix.engine.loop import train
 from samix.engine.optim import Optimizer
 from samix.engine.pretraining import Pretraining
+from samix.engine.recipe import to_dict
 from samix.engine.setup import make_fabric
 from samix.engine.testing import evaluate, head_scores
-from samix.engine.training import to_dict
 from samix.learned.pseudo import Clusters
 from samix.learned.samix import Speed
 from samix.learned.samix_c import ClusterMixup
@@ -29,7 +29,7 @@ import torch
 import samix
 from samix.commands.fields import from_yaml
 from samix.engine import loop
-from samix.engine.classification import Recipe
+from samix.engine.training import Training
 from samix.engine.pretraining import Pretraining
 from samix.runs import checkpoint, files, samples
 from samix.nn.zoo import ENCODERS, EncoderSpec
@@ -59,7 +59,7 @@ def check(losses, step, epoch):
 
 
 loop.check_finite = check
-Recipe.build, Pretraining.build = keeping(Recipe.build), keeping(Pretraining.build)
+Training.build, Pretraining.build = keeping(Training.build), keeping(Pretraining.build)
 folder = Path(sys.argv[1])
 for name in sys.argv[2:]:
     recipe = from_yaml(folder / f"{name}.yaml")

@@ -6,7 +6,7 @@ import pytest
 import torch
 import yaml
 
-from samix.engine.training import to_dict
+from samix.engine.recipe import to_dict
 from samix.runs.records import read_metrics
 
 SCRIPT = """

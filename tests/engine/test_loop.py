@@ -15,10 +15,10 @@ from samix.engine import loop, summary
 from samix.engine.loop import is_due, train
 from samix.engine.machine import Machine
 from samix.engine.optim import Optimizer
+from samix.engine.recipe import to_dict
 from samix.engine.setup import make_fabric, prepare
 from samix.engine.step import NonFiniteLossError
 from samix.engine.tasks import task_of
-from samix.engine.training import to_dict
 from samix.learned.mixer import MixerConfig
 from samix.learned.watch import CollapsedMixerWarning
 from samix.methods.supervised import Objective

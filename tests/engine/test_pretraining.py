@@ -17,7 +17,7 @@ from samix.engine import loop
 from samix.engine.loop import train
 from samix.engine.machine import Machine
 from samix.engine.pretraining import METHODS, VIEW_POLICIES, Pretraining
-from samix.engine.training import to_dict
+from samix.engine.recipe import to_dict
 from samix.learned.mixer import MixerConfig
 from samix.learned.pseudo import Clusters
 from samix.learned.samix_c import ClusterMixup

@@ -8,11 +8,11 @@ import torch
 from lightning_fabric.plugins.precision import MixedPrecision, Precision
 
 from samix.data.datasets import Data, ImageSet, load_data
-from samix.engine.classification import POLICIES
 from samix.engine.machine import Machine
 from samix.engine.optim import Optimizer, build_optimizer
+from samix.engine.recipe import to_dict
 from samix.engine.resume import resume, snapshot
-from samix.engine.training import to_dict
+from samix.engine.training import POLICIES
 from samix.learned import MomentumCopy, Speed
 from samix.runs.checkpoint import load_checkpoint, save_checkpoint
 from samix.runs.settings import comparable

@@ -2,8 +2,8 @@
 
 from samix.data.datasets import load_data
 from samix.engine import summary as summaries
+from samix.engine.recipe import to_dict
 from samix.engine.summary import describe_start, summarize
-from samix.engine.training import to_dict
 from samix.runs.records import Start, begin_run
 
 

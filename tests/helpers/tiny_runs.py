@@ -16,10 +16,10 @@ from samix.contract import Plain
 from samix.core.renamed import ADDED, OLD_NAMES
 from samix.data.datasets import Data
 from samix.engine import loop
-from samix.engine.classification import Recipe
 from samix.engine.loop import train
 from samix.engine.machine import Machine
 from samix.engine.samples import write_retention
+from samix.engine.training import Training
 from samix.learned import MomentumCopy, Speed
 from samix.learned.mixer import MixerConfig
 from samix.learned.samix import LearnedMixup
@@ -34,12 +34,12 @@ LEARNED = LearnedMixup(
 )
 BY_NAME = {"plain": Plain(), "mixup": MixUp(), "cutmix": CutMix(), "samix": LEARNED}
 
-Tiny = Callable[..., Recipe]
+Tiny = Callable[..., Training]
 
 
-def tiny_recipe(policy: str = "samix", **changes: Any) -> Recipe:
+def tiny_recipe(policy: str = "samix", **changes: Any) -> Training:
     """3 epochs of 4 steps on 24 pictures of 16 px."""
-    recipe = Recipe(
+    recipe = Training(
         data=Data(size=16, train_pictures=24, test_pictures=12),
         encoder=Network(width=4),
         mixup=BY_NAME[policy],

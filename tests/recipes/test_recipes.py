@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from samix import recipes
-from samix.engine.classification import POLICIES
-from samix.engine.training import policy_name
+from samix.engine.recipe import policy_name
+from samix.engine.training import POLICIES
 from samix.learned.samix import LearnedMixup
 from samix.mixups import CutMix
 from samix.recipes import RECIPES, find_recipe

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from samix.engine.pretraining import METHODS, Pretraining
-from samix.engine.training import choice_name
+from samix.engine.recipe import choice_name
 from samix.methods.ssl.base import Terms
 from samix.mixups import CutMix
 from samix.recipes import PRESETS, PRETRAININGS, find_pretraining

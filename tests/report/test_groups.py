@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from samix.engine.training import to_dict
+from samix.engine.recipe import to_dict
 from samix.learned import LEARNED, LEARNED_WITHOUT_LABELS
 from samix.recipes import PRESETS, PRETRAININGS, RECIPES, find_pretraining
 from samix.report.groups import difference_labels, group_runs, method_label, split_recipe

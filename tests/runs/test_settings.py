@@ -6,9 +6,9 @@ import pytest
 import yaml
 
 from samix.core.renamed import OLD_NAMES
-from samix.engine.classification import POLICIES, Recipe
 from samix.engine.pretraining import VIEW_POLICIES, Pretraining
-from samix.engine.training import Training, to_dict
+from samix.engine.recipe import Recipe, to_dict
+from samix.engine.training import POLICIES, Training
 from samix.runs.folder import read_run
 from samix.runs.settings import (
     LEARNED_MIXUPS,
@@ -88,7 +88,7 @@ def test_value_comparable_settings_lack_what_changes_nothing():
     assert values == before
 
 
-@pytest.mark.parametrize("recipe", [Recipe(), Pretraining()], ids=["train", "pretrain"])
+@pytest.mark.parametrize("recipe", [Training(), Pretraining()], ids=["train", "pretrain"])
 def test_invariant_every_setting_is_comparable_or_changes_nothing(recipe):
     flat, kept = dict(flatten(to_dict(recipe))), dict(flatten(comparable(to_dict(recipe))))
     assert kept == {name: value for name, value in flat.items() if changes_learning(name)}
@@ -104,8 +104,10 @@ def test_invariant_every_setting_is_comparable_or_changes_nothing(recipe):
 # ------------------------------------------------------------ names of older versions
 
 
-def recipe_with(mixup: str) -> Training:
-    return Recipe(mixup=POLICIES[mixup]()) if mixup in POLICIES else Pretraining(mixup=VIEW_POLICIES[mixup]())
+def recipe_with(mixup: str) -> Recipe:
+    return (
+        Training(mixup=POLICIES[mixup]()) if mixup in POLICIES else Pretraining(mixup=VIEW_POLICIES[mixup]())
+    )
 
 
 @pytest.mark.parametrize("mixup", LEARNED_MIXUPS)
@@ -143,7 +145,7 @@ def test_value_settings_without_a_mixup_stay_as_they_are(values):
 
 
 def test_value_a_run_of_an_older_version_is_read_under_the_names_of_today(write_run, as_before):
-    recipe = Recipe(mixup=POLICIES["samix"](eta=0.25))
+    recipe = Training(mixup=POLICIES["samix"](eta=0.25))
     path = write_run(finished=False)
     (path / "config.yaml").write_text(yaml.safe_dump(as_before(to_dict(recipe))))
     assert read_run(path).config == to_dict(recipe)

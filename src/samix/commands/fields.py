@@ -13,17 +13,17 @@ from jsonargparse import ArgumentParser, Namespace, set_parsing_settings
 
 from samix.core.renamed import OLD_NAMES
 from samix.core.words import suggest
-from samix.engine.classification import Recipe
 from samix.engine.pretraining import Pretraining
-from samix.engine.training import Training, to_dict
+from samix.engine.recipe import Recipe, to_dict
+from samix.engine.training import Training
 from samix.runs.settings import flatten, modernise
 
-AnyRecipe = TypeVar("AnyRecipe", bound=Training)
+AnyRecipe = TypeVar("AnyRecipe", bound=Recipe)
 
 set_parsing_settings(docstring_parse_attribute_docstrings=True)
 
 
-def recipe_parser(base: Training, **options: Any) -> ArgumentParser:
+def recipe_parser(base: Recipe, **options: Any) -> ArgumentParser:
     """A parser with one option per field of the recipe, its present value as the default."""
     parser = ArgumentParser(exit_on_error=False, add_help=False, **options)
     parser.add_class_arguments(type(base), skip=set(base.choices))
@@ -56,7 +56,7 @@ def override(base: AnyRecipe, words: list[str]) -> AnyRecipe:
     return parse_recipe(base, parser, lambda: parser.parse_args(words), where="--")
 
 
-def use_new_name(base: Training, word: str) -> str:
+def use_new_name(base: Recipe, word: str) -> str:
     """Replaces the old name of a setting (`--mixup.beta`) by its new one (`--mixup.mask.beta`), and warns."""
     name, equals, value = word.removeprefix("--").partition("=")
     group, _, field = name.partition(".")
@@ -67,7 +67,7 @@ def use_new_name(base: Training, word: str) -> str:
     return f"--{new}{equals}{value}"
 
 
-def from_yaml(path: Path) -> Training:
+def from_yaml(path: Path) -> Recipe:
     """The recipe of a YAML file, as every run folder has one; missing fields take their defaults."""
     if not path.is_file():
         problem = "is not a file" if path.exists() else "does not exist"
@@ -91,12 +91,12 @@ def from_yaml(path: Path) -> Training:
     return parse_recipe(base, parser, lambda: parser.parse_object(values), where=f"{path}: ")
 
 
-def take_choices(path: Path, values: dict[str, Any]) -> tuple[Training, dict[str, Any]]:
+def take_choices(path: Path, values: dict[str, Any]) -> tuple[Recipe, dict[str, Any]]:
     """Takes mixup and method out of `values`: a recipe of the types they name, and their settings.
 
     A file that names a method is a pre-training.
     """
-    kind = Pretraining if "method" in values else Recipe
+    kind = Pretraining if "method" in values else Training
     types, chosen = {}, {}
     for field, table in kind.choices.items():
         settings = values.pop(field, None) or {}
@@ -113,7 +113,7 @@ def take_choices(path: Path, values: dict[str, Any]) -> tuple[Training, dict[str
     return kind(**types), chosen
 
 
-def known_fields(base: Training) -> list[str]:
+def known_fields(base: Recipe) -> list[str]:
     """The dotted names of all fields, without the names of the choices themselves."""
     names = [name for name, _ in flatten(to_dict(base))]
     return [name for name in names if name not in {f"{choice}.name" for choice in base.choices}]

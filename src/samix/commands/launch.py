@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from samix.commands.fields import from_yaml, override, recipe_parser
 from samix.core.distributed import rank
 from samix.engine.loop import train
-from samix.engine.training import Training, policy_name
+from samix.engine.recipe import Recipe, policy_name
 from samix.nn.zoo import ENCODERS
 from samix.report import draw_samples
 from samix.runs.records import CONFIG, START, read_record
@@ -23,7 +23,7 @@ class Command(NamedTuple):
     usage: str
     options: tuple[tuple[str, str], ...]
     """Words that choose a recipe beside its name, with their help."""
-    find: Callable[..., tuple[str, Training]]
+    find: Callable[..., tuple[str, Recipe]]
     """(recipe's name, values of the options) -> full name, recipe."""
     default: str
     """The recipe whose fields the help shows."""
@@ -67,7 +67,7 @@ def launch(command: Command, words: list[str]) -> None:
         train_one(command, replace(recipe, seed=seed), folder, name, words, quiet=options.quiet)
 
 
-def choose_recipe(command: Command, options: argparse.Namespace) -> tuple[str, Training]:
+def choose_recipe(command: Command, options: argparse.Namespace) -> tuple[str, Recipe]:
     """The recipe that the words name, before fields are overridden."""
     if (options.recipe is None) == (options.config is None):
         raise ValueError(
@@ -100,7 +100,7 @@ def recorded_name(config: Path) -> str | None:
 
 
 def train_one(
-    command: Command, recipe: Training, folder: Path, name: str, words: list[str], *, quiet: bool
+    command: Command, recipe: Recipe, folder: Path, name: str, words: list[str], *, quiet: bool
 ) -> None:
     """One run: trains, draws its samples, says what came out."""
     line = shlex.join(["samix", command.name, *words])

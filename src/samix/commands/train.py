@@ -3,7 +3,7 @@
 from typing import Any
 
 from samix.commands.launch import Command, launch
-from samix.engine.classification import POLICIES
+from samix.engine.training import POLICIES
 from samix.recipes import find_recipe
 
 USAGE = """samix train RECIPE [--mixup NAME] [--out FOLDER] [--seeds N ...] [--field value ...]

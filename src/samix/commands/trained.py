@@ -7,7 +7,7 @@ from typing import NamedTuple
 from samix.commands.fields import from_yaml, override
 from samix.contract import Model
 from samix.data import Split, load_data
-from samix.engine.classification import Recipe
+from samix.engine.training import Training
 from samix.runs.checkpoint import load_checkpoint, restore
 
 
@@ -25,16 +25,16 @@ def check_folder(run: Path) -> None:
         raise FileNotFoundError(f"{run} is not a run folder. Expected one such as runs/demo/samix/0.")
 
 
-def read_recipe(run: Path, words: Sequence[str] = ()) -> Recipe:
+def read_recipe(run: Path, words: Sequence[str] = ()) -> Training:
     """What a run was trained with; `words` override fields of it."""
     check_folder(run)
     recipe = override(from_yaml(run / "config.yaml"), list(words))
-    if not isinstance(recipe, Recipe):
+    if not isinstance(recipe, Training):
         raise ValueError(f"{run} is a pre-training and has no classifier. Try `samix knn` or `samix linear`.")
     return recipe
 
 
-def load_trained(run: Path, recipe: Recipe) -> Trained:
+def load_trained(run: Path, recipe: Training) -> Trained:
     """The last checkpoint of a run."""
     found = load_checkpoint(run)
     if found is None:

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from samix.contract import Model, Paints
 from samix.core.shapes import Stats
-from samix.engine.training import Training
+from samix.engine.recipe import Recipe
 from samix.runs.files import DESCRIPTION, ENCODER, MIXER, write_text
 from samix.runs.weights import save_weights
 
 
 def export_weights(
-    folder: Path, recipe: Training, model: Model, classes: tuple[str, ...], stats: Stats
+    folder: Path, recipe: Recipe, model: Model, classes: tuple[str, ...], stats: Stats
 ) -> None:
     """The online encoder with its network's own names; the Mixer together with the encoder it reads."""
     described = {"encoder": asdict(recipe.encoder), "size": recipe.data.size, "classes": list(classes)}

@@ -17,6 +17,7 @@ from samix.data.loaders import TrainPlan, make_loader
 from samix.engine.export import export_weights
 from samix.engine.optim import set_learning_rates
 from samix.engine.progress import Progress
+from samix.engine.recipe import Recipe, to_dict
 from samix.engine.resume import snapshot
 from samix.engine.samples import measure_following, write_retention, write_samples
 from samix.engine.setup import make_fabric, prepare, share_buffers
@@ -25,7 +26,6 @@ from samix.engine.summary import check_complete, describe_start, summarize
 from samix.engine.tasks import task_of
 from samix.engine.testing import on_device
 from samix.engine.tracking import no_tracker, tracking
-from samix.engine.training import Training, to_dict
 from samix.learned.watch import MixerWatch
 from samix.runs.checkpoint import save_checkpoint
 from samix.runs.files import SUMMARY
@@ -33,7 +33,7 @@ from samix.runs.lock import locked
 from samix.runs.records import Summary, begin_run, read_metrics, read_record, write_metrics, write_summary
 
 
-def train(recipe: Training, folder: Path, *, name: str, command: str = "", quiet: bool = False) -> Summary:
+def train(recipe: Recipe, folder: Path, *, name: str, command: str = "", quiet: bool = False) -> Summary:
     """Trains a recipe in a run folder, going on from what the folder already holds."""
     fabric = make_fabric(recipe)
     fabric.launch()
@@ -43,7 +43,7 @@ def train(recipe: Training, folder: Path, *, name: str, command: str = "", quiet
         return run(fabric, recipe, folder, name, command, quiet)
 
 
-def run(fabric: Fabric, recipe: Training, folder: Path, name: str, command: str, quiet: bool) -> Summary:
+def run(fabric: Fabric, recipe: Recipe, folder: Path, name: str, command: str, quiet: bool) -> Summary:
     """One process's part of a training run."""
     split, task = load_data(recipe.data), task_of(recipe)
     model, wrapped, optimizer, start = prepare(fabric, recipe, folder, task, split)
@@ -105,7 +105,7 @@ def run(fabric: Fabric, recipe: Training, folder: Path, name: str, command: str,
     return summary
 
 
-def write_results(folder: Path, recipe: Training, model: Model, split: Split, summary: Summary) -> None:
+def write_results(folder: Path, recipe: Recipe, model: Model, split: Split, summary: Summary) -> None:
     """What a finished run hands over; the summary comes last, because it says that all is there."""
     export_weights(folder, recipe, model, split.train.classes, split.stats)
     write_samples(folder, recipe, model, split)

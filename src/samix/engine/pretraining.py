@@ -9,7 +9,7 @@ from samix.core.shapes import Stats
 from samix.core.words import suggest
 from samix.data.ssl_views import AUGMENTS
 from samix.engine.pretrained import PretrainedMixup
-from samix.engine.training import Training
+from samix.engine.recipe import Recipe
 from samix.learned import CLUSTERED, LEARNED_WITHOUT_LABELS
 from samix.methods.around import AROUND, SelfMixing
 from samix.methods.ssl import METHODS, MethodSettings, MoCoV2, SelfSupervised, Terms
@@ -27,7 +27,7 @@ VIEW_POLICIES: dict[str, type[Any]] = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pretraining(Training):
+class Pretraining(Recipe):
     """Self-supervised training: a method, how views are made, and how they are mixed."""
 
     method: MethodSettings = field(default_factory=MoCoV2)

@@ -8,7 +8,7 @@ from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
 from rich.progress import Progress as Bar
 
 from samix.contract import Losses
-from samix.engine.training import Training, policy_name
+from samix.engine.recipe import Recipe, policy_name
 from samix.runs.records import Row
 
 LINES = 10
@@ -20,7 +20,7 @@ TESTS = {"top1": "top-1", "knn": "k-NN"}
 class Progress:
     """Epoch, loss, accuracy, images/s and time left."""
 
-    def __init__(self, recipe: Training, steps: int, *, quiet: bool = False) -> None:
+    def __init__(self, recipe: Recipe, steps: int, *, quiet: bool = False) -> None:
         self.console = Console(quiet=quiet)
         self.name, self.epochs, self.steps = policy_name(recipe), recipe.epochs, steps
         self.batch, self.accuracy = recipe.batch_size, ""

@@ -10,7 +10,7 @@ from torch import nn, optim
 from samix.core.distributed import rank
 from samix.data.datasets import Split
 from samix.data.loaders import TrainPlan
-from samix.engine.training import Training, to_dict
+from samix.engine.recipe import Recipe, to_dict
 from samix.runs.checkpoint import load_checkpoint, restore
 from samix.runs.settings import comparable, differences, list_differences, modernise
 
@@ -19,7 +19,7 @@ MOVED = ("machine.devices:", "machine.nodes:")
 
 
 def snapshot(
-    recipe: Training,
+    recipe: Recipe,
     split: Split,
     model: nn.Module,
     optimizer: optim.Optimizer,
@@ -43,7 +43,7 @@ def pictures_of(split: Split) -> dict[str, Any]:
 
 
 def resume(
-    recipe: Training,
+    recipe: Recipe,
     folder: Path,
     split: Split,
     model: nn.Module,
@@ -73,7 +73,7 @@ def resume(
     return found["step"]
 
 
-def check_recipe(found: dict[str, Any], recipe: Training, folder: Path) -> list[str]:
+def check_recipe(found: dict[str, Any], recipe: Recipe, folder: Path) -> list[str]:
     """Refuses to go on with another recipe than a checkpoint's; returns in which devices the two differ."""
     now = comparable(to_dict(recipe))
     # Checkpoints of older versions do not say on what machine they were made.

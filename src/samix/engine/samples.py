@@ -16,7 +16,7 @@ from samix.data.datasets import Split
 from samix.data.packs import stacked
 from samix.data.synthetic import draw_pictures
 from samix.data.views import denormalize, normalize, test_view
-from samix.engine.training import Training
+from samix.engine.recipe import Recipe
 from samix.evaluate.following import Following, follow_lam
 from samix.evaluate.retention import retention_sweep
 from samix.nn.frozen import freeze
@@ -27,7 +27,7 @@ LAMS = tuple(round(0.1 * step, 1) for step in range(11))
 
 
 @torch.no_grad()
-def measure_following(recipe: Training, model: Model, split: Split, count: int = 200) -> Following | None:
+def measure_following(recipe: Recipe, model: Model, split: Split, count: int = 200) -> Following | None:
     """How the Mixer's raw masks of test pictures follow lam; None where nothing is learned."""
     if not isinstance(model, Paints):
         return None
@@ -39,7 +39,7 @@ def measure_following(recipe: Training, model: Model, split: Split, count: int =
     return follow_lam(torch.stack(masks), torch.tensor(LAMS))
 
 
-def sample_images(recipe: Training, model: Model, split: Split, count: int) -> tuple[Images, Labels]:
+def sample_images(recipe: Recipe, model: Model, split: Split, count: int) -> tuple[Images, Labels]:
     """Normalised test pictures of all classes in turn with their labels, on the model's device."""
     chosen = one_of_each_class(split.test.labels, count)
     raw = test_view(recipe.data)(stacked([split.test.pictures[int(i)] for i in chosen]))
@@ -47,7 +47,7 @@ def sample_images(recipe: Training, model: Model, split: Split, count: int) -> t
     return normalize(raw.to(device), split.mean, split.std), split.test.labels[chosen].to(device)
 
 
-def write_samples(folder: Path, recipe: Training, model: Model, split: Split) -> None:
+def write_samples(folder: Path, recipe: Recipe, model: Model, split: Split) -> None:
     """samples.npz: test pictures of different classes in pairs, mixed over the lam range."""
     x, y = sample_images(recipe, model, split, 2 * PAIRS)
     raw = denormalize(x, split.mean, split.std).cpu()
@@ -72,7 +72,7 @@ def write_samples(folder: Path, recipe: Training, model: Model, split: Split) ->
 
 
 @torch.no_grad()
-def write_retention(folder: Path, recipe: Training, model: Model, split: Split, count: int = 240) -> None:
+def write_retention(folder: Path, recipe: Recipe, model: Model, split: Split, count: int = 240) -> None:
     """retention.csv: how much of each object a mixed picture keeps; only where true masks are known."""
     if recipe.data.name != "synthetic" or not model.masks_pairs or not isinstance(model, Classifies):
         return

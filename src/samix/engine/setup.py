@@ -15,9 +15,9 @@ from samix.data.datasets import Split
 from samix.engine.half import avoid_forbidden_tiles
 from samix.engine.memory import keep_freed_memory
 from samix.engine.optim import build_optimizer, find_undecayed
+from samix.engine.recipe import Recipe
 from samix.engine.resume import resume
 from samix.engine.tasks import Task
-from samix.engine.training import Training
 
 
 class Trainee(NamedTuple):
@@ -33,7 +33,7 @@ class Trainee(NamedTuple):
     """Steps that are done already."""
 
 
-def make_fabric(recipe: Training) -> Fabric:
+def make_fabric(recipe: Recipe) -> Fabric:
     """Fabric for the recipe's machine; several processes train with DDP."""
     machine = recipe.machine
     if machine.threads:
@@ -52,7 +52,7 @@ def make_fabric(recipe: Training) -> Fabric:
     return fabric
 
 
-def prepare(fabric: Fabric, recipe: Training, folder: Path, task: Task, split: Split) -> Trainee:
+def prepare(fabric: Fabric, recipe: Recipe, folder: Path, task: Task, split: Split) -> Trainee:
     """Builds what the recipe describes and goes on from the folder's last checkpoint."""
     if fabric.device.type == "cpu":
         keep_freed_memory()

@@ -9,7 +9,7 @@ from lightning_fabric import Fabric
 from torch import Tensor, nn, optim
 
 from samix.contract import Losses
-from samix.engine.training import Training
+from samix.engine.recipe import Recipe
 from samix.runs.records import Row
 
 
@@ -22,7 +22,7 @@ def train_step(
     model: nn.Module,
     optimizer: optim.Optimizer,
     batch: tuple[Tensor, Tensor],
-    recipe: Training,
+    recipe: Recipe,
     share: float,
 ) -> Losses:
     """One optimiser step on one batch, in as many parts as the recipe asks."""

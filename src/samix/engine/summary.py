@@ -4,7 +4,7 @@ from pathlib import Path
 from statistics import median
 
 from samix.data.datasets import Split
-from samix.engine.training import Training, policy_name
+from samix.engine.recipe import Recipe, policy_name
 from samix.runs.files import METRICS, START
 from samix.runs.provenance import commit, peak_memory_mb, versions
 from samix.runs.records import Row, Start, Summary, read_record
@@ -19,7 +19,7 @@ def describe_start(folder: Path, name: str, command: str, split: Split, *, resum
     return Start(name, command, joined, len(split.train.labels), len(split.test.labels))
 
 
-def check_complete(folder: Path, rows: list[Row], recipe: Training) -> None:
+def check_complete(folder: Path, rows: list[Row], recipe: Recipe) -> None:
     """Refuses to sum up a run that is trained to its end but has lost the row of its last epoch."""
     if not rows or rows[-1]["epoch"] < recipe.epochs:
         raise ValueError(
@@ -28,7 +28,7 @@ def check_complete(folder: Path, rows: list[Row], recipe: Training) -> None:
         )
 
 
-def summarize(start: Start, recipe: Training, rows: list[Row], results: Summary) -> Summary:
+def summarize(start: Start, recipe: Recipe, rows: list[Row], results: Summary) -> Summary:
     """The run in a few numbers: what it is, its results, and what it took."""
     return {
         "recipe": start.name,

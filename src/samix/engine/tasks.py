@@ -15,8 +15,8 @@ from samix.core.seeds import fold
 from samix.data.datasets import ImageSet, Split
 from samix.data.ssl_views import AUGMENTS, two_views
 from samix.data.views import View, test_view, train_view
-from samix.engine.classification import Recipe
 from samix.engine.pretraining import Pretraining
+from samix.engine.recipe import Recipe
 from samix.engine.testing import evaluate, head_scores
 from samix.engine.training import Training
 from samix.evaluate.clusters import cluster_quality
@@ -57,7 +57,7 @@ class Classification:
 
     tested_last = 10
 
-    def __init__(self, recipe: Recipe) -> None:
+    def __init__(self, recipe: Training) -> None:
         self.recipe = recipe
 
     def build(self, split: Split) -> Model:
@@ -170,6 +170,6 @@ class SelfSupervision:
 TASKS: dict[str, Callable[[Any], Task]] = {"train": Classification, "pretrain": SelfSupervision}
 
 
-def task_of(recipe: Training) -> Task:
+def task_of(recipe: Recipe) -> Task:
     """What a run of the recipe does with its pictures."""
     return TASKS[recipe.command](recipe)

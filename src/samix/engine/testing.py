@@ -10,8 +10,8 @@ from samix.contract import Classifies, Model
 from samix.data.datasets import Split
 from samix.data.loaders import Batch, TestPlan, make_loader
 from samix.data.views import normalize, test_view
+from samix.engine.recipe import Recipe
 from samix.engine.step import NonFiniteLossError
-from samix.engine.training import Training
 from samix.evaluate.accuracy import Counts, Score, count, score, total
 from samix.runs.records import Row
 
@@ -19,7 +19,7 @@ TEST_BATCH = 250
 
 
 def on_device(
-    fabric: Fabric, batches: Iterable[Batch], split: Split, recipe: Training
+    fabric: Fabric, batches: Iterable[Batch], split: Split, recipe: Recipe
 ) -> Iterator[tuple[Tensor, Tensor]]:
     """Batches on the training device, normalised there, in the wanted memory format."""
     for batch in batches:
@@ -29,7 +29,7 @@ def on_device(
 
 
 @torch.no_grad()
-def evaluate(fabric: Fabric, model: Model, split: Split, recipe: Training) -> dict[str, Score]:
+def evaluate(fabric: Fabric, model: Model, split: Split, recipe: Recipe) -> dict[str, Score]:
     """Scores of every head on the test pictures; the first head is the one to report."""
     if not isinstance(model, Classifies):
         raise TypeError(f"{type(model).__name__} has no heads to test by their accuracy.")

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import ModuleType
 
 from samix.core.seeds import fold
-from samix.engine.training import Training, to_dict
+from samix.engine.recipe import Recipe, to_dict
 from samix.runs.records import Row
 
 Track = Callable[[Row], None]
@@ -15,13 +15,13 @@ Track = Callable[[Row], None]
 
 
 @contextmanager
-def no_tracker(recipe: Training, folder: Path, name: str, start: int) -> Iterator[Track]:
+def no_tracker(recipe: Recipe, folder: Path, name: str, start: int) -> Iterator[Track]:
     """metrics.csv is enough."""
     yield lambda row: None
 
 
 @contextmanager
-def tensorboard(recipe: Training, folder: Path, name: str, start: int) -> Iterator[Track]:
+def tensorboard(recipe: Recipe, folder: Path, name: str, start: int) -> Iterator[Track]:
     """Event files in the run folder; epochs that a crash undid are purged."""
     module = import_optional("torch.utils.tensorboard", "tensorboard")
 
@@ -34,7 +34,7 @@ def tensorboard(recipe: Training, folder: Path, name: str, start: int) -> Iterat
 
 
 @contextmanager
-def wandb(recipe: Training, folder: Path, name: str, start: int) -> Iterator[Track]:
+def wandb(recipe: Recipe, folder: Path, name: str, start: int) -> Iterator[Track]:
     """A run of the W&B project samix, the same one each time that the run folder is resumed."""
     module = import_optional("wandb", "wandb")
     identity = f"{fold(recipe.seed, str(folder.resolve())):x}"
@@ -48,7 +48,7 @@ def wandb(recipe: Training, folder: Path, name: str, start: int) -> Iterator[Tra
 STARTERS = {"none": no_tracker, "tensorboard": tensorboard, "wandb": wandb}
 
 
-def tracking(recipe: Training, folder: Path, name: str, start: int) -> AbstractContextManager[Track]:
+def tracking(recipe: Recipe, folder: Path, name: str, start: int) -> AbstractContextManager[Track]:
     """The recipe's tracker, for a run that goes on after `start` epochs."""
     return STARTERS[recipe.machine.tracker](recipe, folder, name, start)
 

@@ -1,81 +1,45 @@
-"""Training: what every recipe has, as a typed value.
+"""Training: a supervised run as a typed value, and how it becomes a model."""
 
-The same value is what a recipe file holds, what the command line overrides field by field, and what
-`config.yaml` in a run folder records. `Recipe` (classification.py) learns labels, `Pretraining`
-(pretraining.py) does without.
-"""
-
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from samix.contract import Plain
-from samix.core.checks import check_at_least
-from samix.data.datasets import Data
-from samix.engine.machine import Machine
-from samix.engine.optim import Optimizer
-from samix.nn.zoo import Network
+from samix.contract import Context, MixupSettings, Model, Plain
+from samix.core.shapes import Stats
+from samix.engine.pretrained import PretrainedMixup
+from samix.engine.recipe import Recipe
+from samix.learned import LEARNED
+from samix.methods.around.mixing import Mixing
+from samix.methods.supervised import Objective, Supervised, linear_head
+from samix.mixups import MIXUPS
+from samix.nn.zoo import ENCODERS
+
+POLICIES: dict[str, type[Any]] = {"plain": Plain, **MIXUPS, **LEARNED, "samix-p": PretrainedMixup}
+"""How images may be mixed in supervised training."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Training:
-    """What every run has: data, encoder, a mixup, optimisation and a machine."""
+class Training(Recipe):
+    """Supervised training."""
 
-    data: Data = field(default_factory=Data)
-    """The pictures."""
-    encoder: Network = field(default_factory=Network)
-    """The network."""
-    mixup: Any = field(default_factory=Plain)
-    """How images are mixed; its type is one of `choices`."""
-    optimizer: Optimizer = field(default_factory=Optimizer)
-    """How weights move."""
-    machine: Machine = field(default_factory=Machine)
-    """Where it runs."""
-    epochs: int = 100
-    """Passes over the training pictures."""
-    batch_size: int = 100
-    """Pictures per step, over all processes."""
-    eval_every: int = 1
-    """Epochs between two tests; each of the last 10 is tested anyway (pre-training: the last)."""
-    save_every: int = 1
-    """Epochs between two checkpoints; there is one at the end anyway."""
-    seed: int = 0
-    """Everything random follows from it."""
+    mixup: MixupSettings[Supervised] = field(default_factory=Plain)
+    """How images are mixed; its type is a name of POLICIES."""
+    objective: Objective = field(default_factory=Objective)
+    """Clean branch, smoothing, binary loss."""
 
-    choices: ClassVar[dict[str, dict[str, type[Any]]]] = {}
-    """Fields whose type is chosen by name, with the names."""
+    choices: ClassVar[dict[str, dict[str, type[Any]]]] = {"mixup": POLICIES}
+    command: ClassVar[str] = "train"
 
-    command: ClassVar[str]
-    """The command that trains such a recipe."""
-
-    def __post_init__(self) -> None:
-        check_at_least(1, self, "", "epochs", "eval_every", "save_every")
-        if self.batch_size < 2:
+    def build(self, classes: int, stats: Stats | None = None) -> Model:
+        """A fresh model for `classes` classes; `stats` tells policies how its images are normalised."""
+        encoder, objective, size = self.encoder.build(self.data.size), self.objective, self.data.size
+        channels, dim = encoder.probe(size)
+        branch = objective.clean_weight > 0 and self.mixup.mixes
+        if branch and objective.clean_crop < 1 and ENCODERS[self.encoder.name].one_size:
             raise ValueError(
-                f"batch_size must be at least 2 (mixing takes two pictures, batch-norm more than one), "
-                f"got {self.batch_size}."
+                f"{self.encoder.name} takes pictures of one size only: leave objective.clean_crop at 1, "
+                "and save time with objective.clean_fraction."
             )
-        parts, least = self.machine.processes * self.machine.accumulate, 2 if self.mixup.mixes else 1
-        if self.batch_size < least * parts:
-            raise ValueError(
-                f"batch_size {self.batch_size} in {parts} parts (devices x nodes x accumulate) leaves less "
-                f"than {least} to a part: take a larger --batch_size or fewer parts."
-            )
-
-
-def choice_name(recipe: Training, field_name: str) -> str:
-    """The name by which the type of a field was chosen."""
-    names = recipe.choices[field_name]
-    return next(name for name, kind in names.items() if kind is type(getattr(recipe, field_name)))
-
-
-def policy_name(recipe: Training) -> str:
-    """The name of the recipe's mixup."""
-    return choice_name(recipe, "mixup")
-
-
-def to_dict(recipe: Training) -> dict[str, Any]:
-    """The recipe as plain values, the name of every choice among its settings."""
-    values = asdict(recipe)
-    for name in recipe.choices:
-        values[name] = {"name": choice_name(recipe, name)} | values[name]
-    return values
+        clean_head = linear_head(dim, classes) if branch and objective.clean_head else None
+        head = linear_head(dim, classes)
+        method = Supervised(encoder, head, classes, clean_head=clean_head, objective=objective)
+        return self.mixup.build(method, Context(channels, size, Mixing, stats))

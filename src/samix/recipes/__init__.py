@@ -1,7 +1,8 @@
 """Recipes: every row is a typed value; `samix recipes` lists them."""
 
-from samix.engine.classification import Recipe
 from samix.engine.pretraining import Pretraining
+from samix.engine.recipe import Recipe
+from samix.engine.training import Training
 from samix.recipes.base import Family, as_published, row, speedy
 from samix.recipes.base import find_recipe as _find_recipe
 from samix.recipes.cifar10_small import CIFAR10_LONG, CIFAR10_SMALL
@@ -33,7 +34,7 @@ PRETRAININGS: dict[str, PretrainingFamily] = {
 }
 
 
-def find_recipe(name: str, mixup: str | None = None) -> tuple[str, Recipe]:
+def find_recipe(name: str, mixup: str | None = None) -> tuple[str, Training]:
     """The recipe 'family/row', or the family's row for a mixup, with its full name."""
     if name.partition("/")[0] in PRETRAININGS:
         raise ValueError(f"{name!r} learns without labels: `samix pretrain {name}`.")
@@ -72,6 +73,7 @@ __all__ = [
     "Pretraining",
     "PretrainingFamily",
     "Recipe",
+    "Training",
     "as_published",
     "find_pretraining",
     "find_recipe",

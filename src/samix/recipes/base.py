@@ -7,8 +7,8 @@ from typing import NamedTuple, TypeVar
 
 from samix.contract import MixupSettings
 from samix.core.words import suggest
-from samix.engine.classification import POLICIES, Recipe
 from samix.engine.optim import Optimizer
+from samix.engine.training import POLICIES, Training
 from samix.learned import MaskLoss, MixerTraining
 from samix.methods.supervised import Objective, Supervised
 
@@ -20,15 +20,15 @@ class Family(NamedTuple):
 
     about: str
     """One sentence: data, network, length, what to expect."""
-    rows: dict[str, Recipe]
+    rows: dict[str, Training]
     default: str = "samix"
     alphas: Mapping[str, float] = MappingProxyType({})
     """alpha of hand-made mixups that have no row, where the paper's differs from the mixup's own."""
 
 
 def row(
-    base: Recipe, policy: MixupSettings[Supervised], *, learned: Optimizer | None = None, clean: float = 0.0
-) -> Recipe:
+    base: Training, policy: MixupSettings[Supervised], *, learned: Optimizer | None = None, clean: float = 0.0
+) -> Training:
     """The base with a policy; learned policies may have an optimizer of their own."""
     optimizer = learned if learned is not None and policy.learned else base.optimizer
     objective: Objective = replace(base.objective, clean_weight=clean)
@@ -50,7 +50,7 @@ def as_published(policy: Learned) -> Learned:
     )
 
 
-def speedy(samix: Recipe) -> Recipe:
+def speedy(samix: Training) -> Training:
     """SAMix with our speed settings: less for the clean branch, few pictures for the Mixer.
 
     A clean branch with a head of its own is best saved on by crops of most pictures, one that shares the
@@ -64,7 +64,7 @@ def speedy(samix: Recipe) -> Recipe:
     return replace(samix, mixup=mixup, objective=objective)
 
 
-def find_recipe(families: dict[str, Family], name: str, mixup: str | None = None) -> tuple[str, Recipe]:
+def find_recipe(families: dict[str, Family], name: str, mixup: str | None = None) -> tuple[str, Training]:
     """The row 'family/row', or a family's row for a mixup; returns its full name and its value.
 
     A mixup that the family has no row for takes the family's plain row, the mixup's own settings and the

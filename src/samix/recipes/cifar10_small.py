@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from samix.contract import Plain
 from samix.data import Data
-from samix.engine.classification import Recipe
 from samix.engine.optim import Optimizer
+from samix.engine.training import Training
 from samix.learned import AutoMixed, LearnedMixup, MaskLoss
 from samix.methods.supervised import Objective
 from samix.mixups import CutMix, MixUp, TokenMix, TransMix
@@ -17,7 +17,7 @@ from samix.nn.zoo import Network
 from samix.recipes.base import Family, row, speedy
 
 # The clean branch shares the head that is tested, which suits few pictures: docs/findings.md.
-BASE = Recipe(
+BASE = Training(
     data=Data(name="cifar10", train_pictures=250),
     encoder=Network(name="small-resnet", width=16),
     objective=Objective(clean_head=False),
@@ -36,7 +36,7 @@ VIT = replace(
 """For policies that need attention; a transformer learns little from so few pictures."""
 
 
-def main_rows(base: Recipe, masks: MaskLoss) -> dict[str, Recipe]:
+def main_rows(base: Training, masks: MaskLoss) -> dict[str, Training]:
     """Learned and hand-made mixups with and without the clean branch, so that each gain stands apart."""
     samix = row(base, LearnedMixup(mask=masks), clean=1.0)
     return {

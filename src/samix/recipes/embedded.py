@@ -4,14 +4,14 @@ from dataclasses import replace
 
 from samix.contract import Plain
 from samix.data import Data
-from samix.engine.classification import Recipe
 from samix.engine.optim import Optimizer
+from samix.engine.training import Training
 from samix.learned import AutoMixed, LearnedMixup
 from samix.mixups import CutMix, MixUp
 from samix.nn.zoo import Network
 from samix.recipes.base import Family, row
 
-BASE = Recipe(
+BASE = Training(
     data=Data(name="synthetic", size=32, train_pictures=480, test_pictures=1200),
     encoder=Network(name="small-resnet", width=8),
     optimizer=Optimizer(lr=0.1, weight_decay=5e-4, mixer_lr=0.1),

@@ -9,15 +9,15 @@ from dataclasses import replace
 
 from samix.contract import Plain
 from samix.data import Data
-from samix.engine.classification import Recipe
 from samix.engine.machine import Machine
 from samix.engine.optim import Optimizer
+from samix.engine.training import Training
 from samix.learned import Adjusting, AutoMixed, LearnedMixup, MixerConfig
 from samix.mixups import CutMix, MixUp
 from samix.nn.zoo import Network
 from samix.recipes.base import Family, as_published, row
 
-BASE = Recipe(
+BASE = Training(
     data=Data(name="folder", size=224, view="resized-crop", test_resize=256, workers=8),
     encoder=Network(name="resnet18"),
     optimizer=Optimizer(lr=0.1, weight_decay=1e-4),
@@ -32,7 +32,7 @@ SAMIX, AUTOMIX = (
 )
 
 
-def _family(encoder: str, cutmix_alpha: float, learned: Optimizer) -> dict[str, Recipe]:
+def _family(encoder: str, cutmix_alpha: float, learned: Optimizer) -> dict[str, Training]:
     base = replace(BASE, encoder=Network(name=encoder))
     return {
         "plain": row(base, Plain()),

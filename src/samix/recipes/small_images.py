@@ -10,14 +10,14 @@ from dataclasses import replace
 
 from samix.contract import Plain
 from samix.data import Data
-from samix.engine.classification import Recipe
 from samix.engine.optim import Optimizer
+from samix.engine.training import Training
 from samix.learned import Adjusting, AutoMixed, LearnedMixup
 from samix.mixups import CutMix, MixUp
 from samix.nn.zoo import Network
 from samix.recipes.base import Family, as_published, row, speedy
 
-CIFAR = Recipe(
+CIFAR = Training(
     data=Data(name="cifar100"),
     encoder=Network(name="resnet18-cifar"),
     optimizer=Optimizer(lr=0.1, weight_decay=1e-4),
@@ -26,7 +26,7 @@ CIFAR = Recipe(
 )
 CIFAR_MIXER = replace(CIFAR.optimizer, min_lr=0.05, mixer_lr=0.1, mixer_min_lr=0.05)
 
-TINY = Recipe(
+TINY = Training(
     data=Data(name="tiny-imagenet", size=64, view="resized-crop", workers=4),
     encoder=Network(name="resnet18-cifar"),
     optimizer=Optimizer(lr=0.2, weight_decay=1e-4),

@@ -4,10 +4,10 @@ import pytest
 import torch
 
 from samix.data.datasets import Data
-from samix.engine.classification import POLICIES, Recipe
 from samix.engine.machine import Machine
 from samix.engine.optim import Optimizer
-from samix.engine.training import policy_name, to_dict
+from samix.engine.recipe import policy_name, to_dict
+from samix.engine.training import POLICIES, Training
 from samix.learned.mixer import MixerConfig
 from samix.learned.samix import LearnedMixup, SAMix
 from samix.methods.around.mixing import Mixing
@@ -20,7 +20,7 @@ from samix.nn.zoo import Network
 def test_value_every_policy_builds_and_trains(name, finished):
     network = Network(name="small-vit" if name in ("transmix", "tokenmix") else "small-resnet", width=4)
     of_a_run = {"mixer": str(finished)} if name == "samix-p" else {}
-    recipe = Recipe(mixup=POLICIES[name](**of_a_run), encoder=network, data=Data(size=16))
+    recipe = Training(mixup=POLICIES[name](**of_a_run), encoder=network, data=Data(size=16))
     assert policy_name(recipe) == to_dict(recipe)["mixup"]["name"] == name
     model = recipe.build(5)
     kind = Supervised if name == "plain" else Mixing if name in (*MIXUPS, "samix-p") else SAMix
@@ -39,7 +39,7 @@ def test_value_every_policy_builds_and_trains(name, finished):
     ],
 )
 def test_value_clean_head(objective, policy, own_head):
-    model = Recipe(mixup=POLICIES[policy](), objective=objective).build(5)
+    model = Training(mixup=POLICIES[policy](), objective=objective).build(5)
     method = getattr(model, "method", model)
     assert (method.clean_head is not None) == own_head
 
@@ -75,9 +75,9 @@ def test_value_transformers_are_built_for_the_size_of_the_pictures(name, side):
         (lambda: Machine(precision="bf16"), "unknown machine.precision 'bf16'.*bf16-mixed"),
         (lambda: Machine(devices=0), "machine.devices must be at least 1"),
         (lambda: Machine(accumulate=0), "machine.accumulate must be at least 1"),
-        (lambda: Recipe(epochs=0), "epochs must be at least 1, got 0"),
-        (lambda: Recipe(eval_every=0), "eval_every must be at least 1"),
-        (lambda: Recipe(batch_size=1), r"batch_size must be at least 2 .*got 1"),
+        (lambda: Training(epochs=0), "epochs must be at least 1, got 0"),
+        (lambda: Training(eval_every=0), "eval_every must be at least 1"),
+        (lambda: Training(batch_size=1), r"batch_size must be at least 2 .*got 1"),
         (lambda: LearnedMixup(eta=2.0), r"mixup.eta must lie in \[0, 1\], got 2.0"),
         (lambda: LearnedMixup(alpha=0.0), "mixup.alpha must be positive"),
         (lambda: Objective(smoothing=1.0), r"objective.smoothing must lie in \[0, 1\)"),
@@ -86,7 +86,7 @@ def test_value_transformers_are_built_for_the_size_of_the_pictures(name, side):
         (lambda: Optimizer(lr=float("nan")), "optimizer.lr must be positive, got nan"),
         (lambda: Optimizer(weight_decay=float("nan")), "optimizer.weight_decay must not be negative"),
         (
-            lambda: Recipe(
+            lambda: Training(
                 encoder=Network(name="small-vit"),
                 mixup=LearnedMixup(),
                 objective=Objective(clean_weight=1.0, clean_crop=0.5),
@@ -98,16 +98,16 @@ def test_value_transformers_are_built_for_the_size_of_the_pictures(name, side):
         (lambda: MixerConfig(init_std=-1.0), "mixer.init_std must not be negative"),
         (lambda: Data(size=64, test_resize=32), r"data.test_resize must be at least data.size \(64\).*32"),
         (
-            lambda: Recipe(mixup=LearnedMixup(), batch_size=4, machine=Machine(accumulate=3)),
+            lambda: Training(mixup=LearnedMixup(), batch_size=4, machine=Machine(accumulate=3)),
             "batch_size 4 in 3 parts .* leaves less than 2 to a part",
         ),
         (
-            lambda: Recipe(batch_size=8, machine=Machine(accumulate=9)),
+            lambda: Training(batch_size=8, machine=Machine(accumulate=9)),
             "batch_size 8 in 9 parts .* leaves less than 1 to a part",
         ),
         (lambda: Machine(accelerator="foo"), "unknown machine.accelerator 'foo'.*auto, cpu, cuda, gpu, mps"),
         (
-            lambda: Recipe(mixup=LearnedMixup(), batch_size=4, machine=Machine(devices=4)),
+            lambda: Training(mixup=LearnedMixup(), batch_size=4, machine=Machine(devices=4)),
             "batch_size 4 in 4 parts",
         ),
     ],

@@ -1,0 +1,81 @@
+"""Recipe: what every run is told, as a typed value.
+
+The same value is what a recipe file holds, what the command line overrides field by field, and what
+`config.yaml` in a run folder records. `Training` (training.py) learns labels, `Pretraining`
+(pretraining.py) does without.
+"""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar
+
+from samix.contract import Plain
+from samix.core.checks import check_at_least
+from samix.data.datasets import Data
+from samix.engine.machine import Machine
+from samix.engine.optim import Optimizer
+from samix.nn.zoo import Network
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recipe:
+    """What every run has: data, encoder, a mixup, optimisation and a machine."""
+
+    data: Data = field(default_factory=Data)
+    """The pictures."""
+    encoder: Network = field(default_factory=Network)
+    """The network."""
+    mixup: Any = field(default_factory=Plain)
+    """How images are mixed; its type is one of `choices`."""
+    optimizer: Optimizer = field(default_factory=Optimizer)
+    """How weights move."""
+    machine: Machine = field(default_factory=Machine)
+    """Where it runs."""
+    epochs: int = 100
+    """Passes over the training pictures."""
+    batch_size: int = 100
+    """Pictures per step, over all processes."""
+    eval_every: int = 1
+    """Epochs between two tests; each of the last 10 is tested anyway (pre-training: the last)."""
+    save_every: int = 1
+    """Epochs between two checkpoints; there is one at the end anyway."""
+    seed: int = 0
+    """Everything random follows from it."""
+
+    choices: ClassVar[dict[str, dict[str, type[Any]]]] = {}
+    """Fields whose type is chosen by name, with the names."""
+
+    command: ClassVar[str]
+    """The command that trains such a recipe."""
+
+    def __post_init__(self) -> None:
+        check_at_least(1, self, "", "epochs", "eval_every", "save_every")
+        if self.batch_size < 2:
+            raise ValueError(
+                f"batch_size must be at least 2 (mixing takes two pictures, batch-norm more than one), "
+                f"got {self.batch_size}."
+            )
+        parts, least = self.machine.processes * self.machine.accumulate, 2 if self.mixup.mixes else 1
+        if self.batch_size < least * parts:
+            raise ValueError(
+                f"batch_size {self.batch_size} in {parts} parts (devices x nodes x accumulate) leaves less "
+                f"than {least} to a part: take a larger --batch_size or fewer parts."
+            )
+
+
+def choice_name(recipe: Recipe, field_name: str) -> str:
+    """The name by which the type of a field was chosen."""
+    names = recipe.choices[field_name]
+    return next(name for name, kind in names.items() if kind is type(getattr(recipe, field_name)))
+
+
+def policy_name(recipe: Recipe) -> str:
+    """The name of the recipe's mixup."""
+    return choice_name(recipe, "mixup")
+
+
+def to_dict(recipe: Recipe) -> dict[str, Any]:
+    """The recipe as plain values, the name of every choice among its settings."""
+    values = asdict(recipe)
+    for name in recipe.choices:
+        values[name] = {"name": choice_name(recipe, name)} | values[name]
+    return values
