@@ -32,6 +32,7 @@ class PretrainedMixup:
         """The method with its images mixed by the frozen Mixer."""
         if self.mixer is None:
             raise ValueError("samix-p needs a Mixer: --mixup.mixer RUN, a finished run with a learned mixup.")
-        policy = load_mixer(self.mixer)
-        settings = {"alpha": self.alpha, "per_sample": self.per_sample, "adjusting": self.adjusting}
-        return replace(policy, **settings).build(method, context)  # type: ignore[arg-type]
+        policy = replace(
+            load_mixer(self.mixer), alpha=self.alpha, per_sample=self.per_sample, adjusting=self.adjusting
+        )
+        return policy.build(method, context)
