@@ -25,7 +25,10 @@ OLD_NAMES = {
     "mixer_probability": "speed.prob",
 }
 """Settings of learned mixups as they were called before 0.2, understood for one release more."""
-ADDED = {"adjusting": {"rule": "scale", "temperature": 0.5}}
+ADDED: dict[str, dict[str, Any]] = {
+    "adjusting": {"rule": "scale", "temperature": 0.5},
+    "mixer": {"activation": "relu", "bias": True},
+}
 """Settings of learned mixups that came later, with what was done before."""
 
 

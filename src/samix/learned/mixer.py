@@ -139,18 +139,20 @@ def linear_content(channels: int) -> nn.Module:
     return nn.Conv2d(channels, 1, 1)
 
 
-def nonlinear_content(channels: int, inner: int, dropout: float = 0.0) -> nn.Module:
+def nonlinear_content(
+    channels: int, inner: int, dropout: float = 0.0, *, activation: str = "relu", bias: bool = True
+) -> nn.Module:
     """C_NC: 1x1 conv, BN, ReLU, dropout, 1x1 conv to one channel (SAMix Sec. 3.2).
 
-    Dropout stands before the last convolution: behind it, as in the official code, it would punch
-    holes into the one-channel map.
+    The official code has ELU and no biases. Dropout stands before the last convolution: behind it, as in the
+    official code, it would punch holes into the one-channel map.
     """
     return nn.Sequential(
-        nn.Conv2d(channels, inner, 1),
+        nn.Conv2d(channels, inner, 1, bias=bias),
         nn.BatchNorm2d(inner),
-        nn.ReLU(inplace=True),
+        nn.ELU(inplace=True) if activation == "elu" else nn.ReLU(inplace=True),
         nn.Dropout(dropout),
-        nn.Conv2d(inner, 1, 1),
+        nn.Conv2d(inner, 1, 1, bias=bias),
     )
 
 
@@ -229,6 +231,10 @@ class MixerConfig:
     (AutoMix)."""
     content: Literal["nonlinear", "linear"] = "nonlinear"
     """nonlinear (C_NC of Eq. (11)) or linear (AutoMix)."""
+    activation: Literal["relu", "elu"] = "relu"
+    """Inside the non-linear content: relu (the paper) or elu (the official code)."""
+    bias: bool = True
+    """Biases in the non-linear content's convolutions; the official code has none."""
     upsample: Literal["bilinear", "nearest"] = "bilinear"
     """bilinear (SAMix) or nearest (AutoMix)."""
     sigmoid_last: bool = False
@@ -272,7 +278,9 @@ ATTENTIONS: dict[str, Callable[[int, int], nn.Module]] = {
     "cross": CrossAttention,
 }
 CONTENTS: dict[str, Callable[[MixerConfig, int, int], nn.Module]] = {
-    "nonlinear": lambda config, inputs, inner: nonlinear_content(inputs, inner, config.dropout),
+    "nonlinear": lambda config, inputs, inner: nonlinear_content(
+        inputs, inner, config.dropout, activation=config.activation, bias=config.bias
+    ),
     "linear": lambda config, inputs, inner: linear_content(inputs),
 }
 
