@@ -34,9 +34,12 @@ from samix.version import __version__
 _moved.install()
 
 
-def load_mixer(source: str | PathLike[str]) -> FrozenMixer:
-    """The Mixer of a finished run, frozen, as a policy: `Mix(load_mixer("runs/mine"), classes=12)`."""
-    from samix.runs.weights import load_mixer as load  # late: it reads files, which the rest does without
+def load_mixer(source: str | PathLike[str] | None = None) -> FrozenMixer:
+    """A trained Mixer, frozen, as a policy: `Mix(load_mixer("runs/mine"), classes=12)`.
+
+    The name of a shipped one (None: 'tiny'), a run folder, a file, or hf://owner/name[@revision].
+    """
+    from samix.runs.mixers import load_mixer as load  # late: it reads files, which the rest does without
 
     return load(source)
 

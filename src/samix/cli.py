@@ -16,6 +16,8 @@ COMMANDS = {
     "knn": "k-NN accuracy of a run's encoder",
     "linear": "linear probe of a run's encoder",
     "show": "draw mixed images and their masks, of a run or of two pictures of yours",
+    "export": "write a run's Mixer as a file for everybody, with a model card",
+    "push": "put an exported Mixer on the Hugging Face Hub",
     "recipes": "list the recipes",
     "report": "compare runs: a table here, and a page with curves and pictures",
 }

@@ -7,6 +7,7 @@ Takes the place of `timm.data.Mixup` and of torchvision's `v2.MixUp` and `v2.Cut
 policy, any batch size, nothing in place, partners are never the image itself, and a generator of one's own.
 """
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, get_args
@@ -19,7 +20,7 @@ from samix.core.pairing import Pairing
 from samix.core.shapes import Images, Lam, Maps, RandomSource, SoftLabels, Stats
 from samix.core.words import suggest
 from samix.methods.hints import Supplier
-from samix.mixups import MIXUPS, Policy
+from samix.mixups import MIXUPS, Hints, Policy
 from samix.mixups.switch import Choice, Switch, Switching
 from samix.nn.encoder import read_layer
 from samix.nn.frozen import run_frozen
@@ -89,7 +90,7 @@ class Mix:
         self.classes, self.prob, self.mode, self.correct_lam = classes, prob, mode, correct_lam
         self.smoothing, self.off_epoch, self.epoch, self.generator = smoothing, off_epoch, 0, generator
         stats = None if mean is None or std is None else Stats(triple(mean), triple(std))
-        self.supplier = Supplier(model, maps_of(model, layer), teacher, stats)
+        self.supplier, self.looked = Supplier(model, maps_of(model, layer), teacher, stats), False
 
     def __call__(self, x: Tensor, y: Tensor) -> tuple[Images, SoftLabels]:
         """Mixed images and soft labels [B, classes]; indices, one-hot, soft and multi-hot labels will do."""
@@ -115,7 +116,7 @@ class Mix:
         check_batch(x, y)
         known, pairing = self.supplier, self.draw(x)
         supplier = known if known.network is not None else known._replace(network=model)
-        hints = supplier(self.policy.needed(pairing), x, y)
+        hints = self.hints(supplier, pairing, x, y)
         outputs, mixed = self.policy.run(model, x, pairing, hints, self.generator)
         return outputs, self.relabel(mixed, pairing)
 
@@ -123,8 +124,16 @@ class Mix:
         """The whole mixed batch: images, masks, pairing; `mixed.dense(target)` mixes a per-pixel target."""
         check_batch(x, y)
         pairing = self.draw(x)
-        hints = self.supplier(self.policy.needed(pairing), x, y)
+        hints = self.hints(self.supplier, pairing, x, y)
         return self.relabel(self.policy(x, pairing, hints, self.generator), pairing)
+
+    def hints(self, supplier: Supplier, pairing: Pairing, x: Images, y: Tensor) -> Hints:
+        """What the policy needs to know of this batch; the first one shows whether mean and std are right."""
+        needs = self.policy.needed(pairing)
+        if "pixels" in needs and not self.looked:
+            self.looked = True
+            warn_of_pixels(x, supplier.stats)
+        return supplier(needs, x, y)
 
     def rows(self, mixed: Mixed, y: Tensor) -> SoftLabels:
         """Soft labels of a mixed batch."""
@@ -211,7 +220,7 @@ def find_policy(policy: str | Policy) -> Policy:
             f"{policy!r} learns its masks together with your network: use samix.SAMix.wrap(network, ...)."
         )
     if policy == "samix-p":
-        raise ValueError("'samix-p' is the Mixer of a run: Mix(samix.load_mixer('runs/...'), classes).")
+        raise ValueError("'samix-p' is a trained Mixer: Mix(samix.load_mixer('runs/...'), classes).")
     if policy not in MIXUPS:
         raise ValueError(f"unknown mixup {suggest(policy, MIXUPS)}")
     return MIXUPS[policy]()
@@ -222,6 +231,22 @@ def check_batch(x: Tensor, y: Tensor) -> None:
     check_images(x)
     if len(x) != len(y):
         raise ValueError(f"{len(x)} images but {len(y)} labels.")
+
+
+def warn_of_pixels(x: Images, stats: Stats | None) -> None:
+    """Warns of images that were clearly not normalised by these numbers: the policy would see others."""
+    if stats is None:
+        return  # the supplier refuses images outside [0, 1]
+    mean, std = (torch.tensor(values).to(x).view(1, -1, 1, 1) for values in stats)
+    pixels = x.detach() * std + mean
+    raw = min(stats.mean) > 0 and bool(x.min() >= 0) and bool(x.max() <= 1)
+    if raw or bool(pixels.min() < -0.5) or bool(pixels.max() > 1.5):
+        warnings.warn(
+            f"the policy looks at pixels in [0, 1], but the images lie in [{float(x.min()):.2f}, "
+            f"{float(x.max()):.2f}], which mean={list(stats.mean)} and std={list(stats.std)} do not turn "
+            "into such: give Mix the numbers of your normalisation, or none for images in [0, 1].",
+            stacklevel=4,
+        )
 
 
 def maps_of(model: nn.Module | None, layer: str | None) -> Callable[[Images], Maps] | None:

@@ -86,7 +86,7 @@ def test_value_in_the_drop_in_it_is_a_policy_like_any_other():
     assert mix.rows(mixed, y).sum(dim=1).tolist() == pytest.approx([1.0] * 4)
     several = samix.Mix(["cutmix", replace(build(), alpha=1.0)], classes=4)
     assert several(x, y)[0].shape == x.shape
-    with pytest.raises(ValueError, match="'samix-p' is the Mixer of a run: .*load_mixer"):
+    with pytest.raises(ValueError, match="'samix-p' is a trained Mixer: .*load_mixer"):
         samix.Mix("samix-p", classes=4)
 
 

@@ -6,7 +6,7 @@ from typing import ClassVar
 from samix.contract import Context, Model
 from samix.core.pairing import check_alpha
 from samix.learned.mixer import Adjusting
-from samix.runs.weights import load_mixer
+from samix.runs.mixers import load_mixer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -14,7 +14,7 @@ class PretrainedMixup:
     """SAMix-P: which Mixer, and how its masks are used."""
 
     mixer: str | None = None
-    """A finished run with a learned mixup, or its mixer.safetensors."""
+    """A shipped Mixer by name, a finished run with a learned mixup, its mixer.safetensors, or hf://owner/name."""
     alpha: float = 2.0
     """lam ~ Beta(alpha, alpha)."""
     per_sample: bool = True

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from samix.core.pairing import Pairing
@@ -20,10 +20,15 @@ from samix.nn.encoder import Encoder
 class Painter(nn.Module):
     """A Mixer and the encoder that it reads, both frozen for good: pixels in [0, 1] -> masks."""
 
+    mean: Tensor
+    std: Tensor
+
     def __init__(self, encoder: Encoder, mixer: Mixer, stats: Stats, size: int) -> None:
         """`stats` is the normalisation that the encoder knows, `size` the short side of what it looks at."""
         super().__init__()
         self.encoder, self.mixer, self.stats, self.size = encoder, mixer, stats, size
+        for name, values in stats._asdict().items():
+            self.register_buffer(name, torch.tensor(values).view(1, -1, 1, 1), persistent=False)
         self.eval().requires_grad_(False)
 
     def train(self, mode: bool = True) -> "Painter":
@@ -36,8 +41,7 @@ class Painter(nn.Module):
         if scale != 1:
             sides = [max(round(scale * side), 1) for side in pixels.shape[-2:]]
             pixels = F.interpolate(pixels, sides, mode="bilinear", align_corners=False, antialias=scale < 1)
-        mean, std = (pixels.new_tensor(values).view(1, -1, 1, 1) for values in self.stats)
-        return self.encoder.maps((pixels - mean) / std)
+        return self.encoder.maps((pixels - self.mean.to(pixels)) / self.std.to(pixels))
 
     @torch.no_grad()
     def forward(self, pixels: Images, pairing: Pairing, size: Size) -> Mask:

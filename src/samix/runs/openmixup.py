@@ -26,9 +26,9 @@ BACKBONES = ("backbone_k.", "backbone.", "encoder_k.0.")
 """Where the network that the Mixer reads may stand, the best place first."""
 CIFAR = Stats((0.5071, 0.4865, 0.4409), (0.2673, 0.2564, 0.2762))
 IMAGENET = Stats((0.485, 0.456, 0.406), (0.229, 0.224, 0.225))
-RESNETS = {(2, 2, 2, 2): "resnet18", (3, 4, 6, 3): "resnet34"}
-BOTTLENECKS = {(3, 4, 6, 3): "resnet50", (3, 4, 23, 3): "resnet101"}
-GROUPED = {(3, 4, 6, 3): "resnext50", (3, 4, 23, 3): "resnext101"}
+RESNETS: dict[tuple[int, ...], str] = {(2, 2, 2, 2): "resnet18", (3, 4, 6, 3): "resnet34"}
+BOTTLENECKS: dict[tuple[int, ...], str] = {(3, 4, 6, 3): "resnet50", (3, 4, 23, 3): "resnet101"}
+GROUPED: dict[tuple[int, ...], str] = {(3, 4, 6, 3): "resnext50", (3, 4, 23, 3): "resnext101"}
 CONTENT = {
     "value.conv.0.conv.weight": "content.0.weight",
     "value.conv.0.conv.bias": "content.0.bias",

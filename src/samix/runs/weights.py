@@ -1,7 +1,6 @@
 """Weights to use elsewhere: encoder.safetensors and mixer.safetensors, described in their headers."""
 
 import json
-from os import PathLike
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,13 +8,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
-from samix.core.shapes import Stats
 from samix.data.datasets import Data
-from samix.learned.frozen import FrozenMixer, Painter
-from samix.learned.mixer import MixerConfig
 from samix.nn.encoder import Encoder
 from samix.nn.zoo import Network
-from samix.runs.files import CONFIG, ENCODER, MIXER, write_bytes
+from samix.runs.files import CONFIG, ENCODER, write_bytes
 from samix.runs.records import read_config
 
 
@@ -49,7 +45,15 @@ def read_weights(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         raise ValueError(f"{path} is not a readable safetensors file: {error}.") from error
     if about is None:
         raise ValueError(f"{path} was not written by samix: its header does not describe the encoder.")
-    return tensors, json.loads(about)
+    try:
+        described = json.loads(about)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"the description in the header of {path} is not readable JSON: {error}.") from error
+    if not isinstance(described, dict):
+        raise ValueError(
+            f"the description in the header of {path} must be one JSON object, got {about[:40]!r}."
+        )
+    return tensors, described
 
 
 def load_encoder(run: Path) -> SavedEncoder:
@@ -71,37 +75,6 @@ def load_encoder(run: Path) -> SavedEncoder:
     except RuntimeError as error:
         raise ValueError(f"the weights in {path} do not fit {network}: {error}") from error
     return SavedEncoder(encoder, network, size, classes, read_data(run / CONFIG))
-
-
-def load_mixer(source: str | PathLike[str]) -> FrozenMixer:
-    """The Mixer of a finished run, or of such a run's mixer.safetensors, frozen, as a policy (SAMix-P).
-
-    Files are data: nothing in them is executed, and what does not fit is refused.
-    """
-    path = Path(source) / MIXER if Path(source).is_dir() else Path(source)
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"there is no Mixer at {source}: expected a run folder with {MIXER}, which a run with a learned "
-            "mixup writes when it ends, or such a file."
-        )
-    tensors, about = read_weights(path)
-    try:
-        network, size = Network(**about["encoder"]), int(about["size"])
-        stats = Stats(tuple(about["mean"]), tuple(about["std"]))
-        encoder = network.build(size)
-        mixer = MixerConfig(**about["mixer"]).build(encoder.probe(size)[0])
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(
-            f"{path} does not describe a Mixer that can be built: {error!r}. Mixers of before 0.2 do not say "
-            "how their pictures were normalised (mean, std)."
-        ) from error
-    for part, module in (("encoder", encoder.network), ("mixer", mixer)):
-        weights = {name.partition(".")[2]: w for name, w in tensors.items() if name.partition(".")[0] == part}
-        try:
-            module.load_state_dict(weights)
-        except RuntimeError as error:
-            raise ValueError(f"the weights in {path} do not fit its {part}: {error}") from error
-    return FrozenMixer(painter=Painter(encoder, mixer, stats, size))
 
 
 def read_data(path: Path) -> Data | None:
