@@ -27,6 +27,11 @@ OLD_NAMES = {
 """Settings of learned mixups as they were called before 0.2, understood for one release more."""
 ADDED = {"adjusting": {"rule": "scale", "temperature": 0.5}}
 """Settings of learned mixups that came later, with what was done before."""
+ADDED_TO_RECIPES: dict[str, dict[str, Any]] = {
+    "encoder": {"layer": None, "weights": None, "frozen": 0, "freeze_norm": False},
+    "optimizer": {"head_lr": 1.0, "layer_decay": 1.0},
+}
+"""The same of every recipe, by group."""
 
 
 def warn_of(old: str, new: str, *, depth: int) -> None:
