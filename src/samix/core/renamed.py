@@ -30,6 +30,11 @@ ADDED: dict[str, dict[str, Any]] = {
     "mixer": {"activation": "relu", "bias": True},
 }
 """Settings of learned mixups that came later, with what was done before."""
+ADDED_TO_RECIPES: dict[str, dict[str, Any]] = {
+    "encoder": {"layer": None, "weights": None, "frozen": 0, "freeze_norm": False},
+    "optimizer": {"head_lr": 1.0, "layer_decay": 1.0},
+}
+"""The same of every recipe, by group."""
 
 
 def warn_of(old: str, new: str, *, depth: int) -> None:

@@ -27,6 +27,8 @@ class SavedEncoder(NamedTuple):
     """Names of the classes of its dataset."""
     data: Data | None
     """The data of the run's config.yaml; None where there is no such file."""
+    stats: Stats | None = None
+    """How its pictures were normalised; None where a run of before 0.2 does not tell."""
 
 
 def save_weights(path: Path, tensors: dict[str, Tensor], metadata: dict[str, Any]) -> None:
@@ -74,7 +76,8 @@ def load_encoder(run: Path) -> SavedEncoder:
         encoder.network.load_state_dict(tensors)
     except RuntimeError as error:
         raise ValueError(f"the weights in {path} do not fit {network}: {error}") from error
-    return SavedEncoder(encoder, network, size, classes, read_data(run / CONFIG))
+    stats = Stats(tuple(about["mean"]), tuple(about["std"])) if "mean" in about and "std" in about else None
+    return SavedEncoder(encoder, network, size, classes, read_data(run / CONFIG), stats)
 
 
 def read_data(path: Path) -> Data | None:
