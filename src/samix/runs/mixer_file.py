@@ -24,8 +24,9 @@ from samix.core.words import suggest
 from samix.learned.frozen import FrozenMixer, Painter
 from samix.learned.mixer import Adjusting, MixerConfig
 from samix.nn.encoder import Encoder
+from samix.nn.pretrained import LITE0, lite0_file, load_lite0, read_torch
 from samix.nn.reach import names_in_reach
-from samix.nn.zoo import Network
+from samix.nn.zoo import Network, find_spec
 from samix.runs.weights import read_weights, save_weights
 
 FORMAT = 2
@@ -34,8 +35,8 @@ REFERENCES = ("lite0",)
 """Encoder weights that a file may name instead of holding them."""
 BUILT_FROM = ("name", "width", "drop_path", "layer")
 """Settings of an encoder that decide what is built; others say how it was trained."""
-MOST_BYTES, MOST_SIDE, MOST_WIDTH = 2**31, 1024, 256
-"""A file beyond these would ask for more memory than any Mixer needs."""
+MOST_BYTES, MOST_SIDE, MOST_NUMBERS = 2**31, 1024, 200_000_000
+"""Bytes of a file, side of pictures, weights of an encoder: beyond them no Mixer needs the memory."""
 KINDS = (torch.float16, torch.bfloat16, torch.float32, torch.int64)
 
 
@@ -103,8 +104,6 @@ def described(header: Mapping[str, Any], tensors: dict[str, Tensor]) -> MixerFil
     weights = header.get("weights")
     if weights is not None and weights not in REFERENCES:
         raise ValueError(f"unknown weights {suggest(str(weights), REFERENCES)}")
-    if network.width > MOST_WIDTH:
-        raise ValueError(f"encoder.width must be at most {MOST_WIDTH}, got {network.width}")
     mean, std = (triple(header[name], name) for name in ("mean", "std"))
     if min(std) <= 0:
         raise ValueError(f"std must be positive, got {list(std)}")
@@ -180,7 +179,29 @@ def build_policy(file: MixerFile, path: Path) -> FrozenMixer:
 
 def build_reader(file: MixerFile) -> Encoder:
     """The encoder that the Mixer reads: fresh, or with the weights that the file names."""
-    return file.network.build(file.size)
+    with torch.device("meta"):  # counted before any memory is taken
+        numbers = sum(weight.numel() for weight in file.network.build(file.size).parameters())
+    if numbers > MOST_NUMBERS:
+        raise ValueError(f"its encoder has {numbers} weights, and at most {MOST_NUMBERS} are allowed.")
+    encoder = file.network.build(file.size)
+    if file.weights == "lite0":
+        load_lite0(encoder.network, read_torch(lite0_file()))
+    return encoder
+
+
+def named_weights(file: MixerFile) -> str | None:
+    """The name of the encoder's weights where they are published ones, untouched by training."""
+    if file.weights is not None or find_spec(file.network.name).timm != LITE0:
+        return file.weights
+    try:
+        published = build_reader(file._replace(weights="lite0"))
+    except ModuleNotFoundError:  # without the package nobody knows
+        return None
+    own, held = published.network.state_dict(), file.part("encoder")
+    reach = {
+        name for name in names_in_reach(published, file.size) if not name.endswith("num_batches_tracked")
+    }
+    return "lite0" if all(name in held and torch.equal(own[name], held[name]) for name in reach) else None
 
 
 def fill(module: nn.Module, tensors: dict[str, Tensor], path: Path, what: str, *, needed: set[str]) -> None:
@@ -202,15 +223,15 @@ def fill(module: nn.Module, tensors: dict[str, Tensor], path: Path, what: str, *
 
 def write_mixer_file(path: Path, file: MixerFile, *, half: bool = False) -> None:
     """Writes a file in today's format: without what lies behind the layer; `half` stores 16 bits."""
-    policy = build_policy(file, path)
-    encoder = policy.painter.encoder
-    reach = {f"encoder.{name}" for name in names_in_reach(encoder, file.size)}
+    policy, weights = build_policy(file, path), named_weights(file)
+    reach = set() if weights else names_in_reach(policy.painter.encoder, file.size)
+    reach = {f"encoder.{name}" for name in reach}
     kept = {name: value for name, value in file.tensors.items() if name in reach or name.startswith("mixer.")}
     adjusting = asdict(policy.adjusting)
     header = {
         "format": FORMAT,
         "encoder": {name: value for name, value in asdict(file.network).items() if name in BUILT_FROM},
-        "weights": file.weights,
+        "weights": weights,
         "size": file.size,
         "mean": list(file.stats.mean),
         "std": list(file.stats.std),

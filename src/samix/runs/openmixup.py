@@ -6,7 +6,6 @@ checkpoint does not tell (activation, upsampling, k of the rescaled lam) is as i
 and can be said.
 """
 
-import pickle
 from collections.abc import Mapping
 from os import PathLike
 from pathlib import Path
@@ -19,6 +18,7 @@ from samix.core.seeds import seeded
 from samix.core.shapes import Stats
 from samix.learned.frozen import FrozenMixer, Painter
 from samix.learned.mixer import Mixer, MixerConfig
+from samix.nn.pretrained import read_torch
 from samix.nn.zoo import Network
 
 BLOCK = "mix_block."
@@ -124,23 +124,13 @@ def take(official: Mapping[str, Tensor], name: str) -> Tensor:
 
 def read_checkpoint(path: Path) -> dict[str, Tensor]:
     """The tensors of an official checkpoint; read as data, never as code."""
-    try:
-        found = torch.load(path, map_location="cpu", weights_only=True)
-    except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, KeyError) as error:
-        raise ValueError(
-            f"{path} is a pickle that holds more than tensors and plain values, or is damaged, and is not "
-            "run as code. Save its state_dict alone: torch.save({'state_dict': ...}, path)."
-        ) from error
-    state = found.get("state_dict", found) if isinstance(found, dict) else {}
-    if not isinstance(state, dict):
-        state = {}
-    plain = {str(name).removeprefix("module."): value for name, value in state.items()}
-    if not any(name.startswith(BLOCK) for name in plain):
+    tensors = read_torch(path)
+    if not any(name.startswith(BLOCK) for name in tensors):
         raise ValueError(
             f"{path} is not a readable safetensors file but a pickle, and no official checkpoint of SAMix or "
             f"AutoMix either: it has no weights {BLOCK}*."
         )
-    return {name: value for name, value in plain.items() if isinstance(value, Tensor)}
+    return tensors
 
 
 def load_official(

@@ -8,6 +8,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
 
+from samix.core.shapes import Stats
 from samix.data.datasets import Data
 from samix.nn.encoder import Encoder
 from samix.nn.zoo import Network
