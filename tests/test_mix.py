@@ -1,5 +1,7 @@
 """The drop-in over the whole table: the same call for every policy, whatever the labels and the batch."""
 
+import warnings
+
 import pytest
 import torch
 from torch import nn
@@ -291,3 +293,38 @@ def test_value_a_switching_policy_is_its_members():
     assert [type(policy).__name__ for policy in mix.policy.members] == ["MixUp", "CutMix", "FMix"]
     assert mix.policy.odds == pytest.approx((0.25, 0.25, 0.5))
     assert [policy.alpha for policy in mix.policy.members[:2]] == [0.8, 1.0]
+
+
+class Looking(samix.mixups.Policy):
+    """Mixes by a half, and has seen pixels."""
+
+    needs = ("pixels",)
+
+    def mask(self, x, pairing, hints, generator):
+        return torch.full((len(x), 1, *x.shape[-2:]), 0.5)
+
+
+@pytest.mark.parametrize(
+    ("scale", "shift"),
+    [(1.0, 0.0), (255.0, 0.0), (1 / 0.05, -0.45 / 0.05)],
+    ids=["pixels", "bytes", "other std"],
+)
+def test_value_warns_once_of_images_that_were_normalised_otherwise(scale, shift):
+    x, y = torch.rand(4, 3, 8, 8) * scale + shift, torch.arange(4)
+    mix = samix.Mix(Looking(), classes=4, mean=[0.45] * 3, std=[0.22] * 3)
+    with pytest.warns(
+        UserWarning, match=r"looks at pixels in \[0, 1\], but the images lie in .*give Mix the numbers"
+    ):
+        mix(x, y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        mix(x, y)
+
+
+@pytest.mark.parametrize("policy", ["mixup", Looking()])
+def test_invariant_no_warning_for_images_that_were_normalised_so(policy):
+    pixels, y = torch.rand(4, 3, 8, 8), torch.arange(4)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        samix.Mix(policy, classes=4, mean=[0.45] * 3, std=[0.22] * 3)((pixels - 0.45) / 0.22, y)
+        samix.Mix(policy, classes=4)(pixels, y)

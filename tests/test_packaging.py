@@ -13,6 +13,8 @@ import pytest
 from samix import __version__
 
 ROOT = Path(__file__).resolve().parents[1]
+STAND_INS = ("stand-in.safetensors", "stand-in.md")
+"""A Mixer's file and its card: what is in their folder must be in the wheel."""
 PARTS = ("pyproject.toml", "README.md", "LICENSE", "src")
 
 
@@ -39,6 +41,10 @@ def wheel(tmp_path_factory) -> Path:
             shutil.copytree(part, source / name, ignore=ignored)
         else:
             shutil.copy(part, source / name)
+    mixers = source / "src" / "samix" / "mixers"
+    mixers.mkdir(exist_ok=True)
+    for name in STAND_INS:
+        (mixers / name).touch()
     run(sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", source / "dist", cwd=source)
     (built,) = (source / "dist").glob("*.whl")
     return built
@@ -64,6 +70,8 @@ def test_value_the_wheel_holds_every_module_and_the_licence(wheel):
         names = set(archive.namelist())
     modules = {str(path.relative_to(ROOT / "src")) for path in (ROOT / "src" / "samix").rglob("*.py")}
     assert modules <= names
+    shipped = {path.name for path in (ROOT / "src" / "samix" / "mixers").glob("*.*")} | set(STAND_INS)
+    assert {f"samix/mixers/{name}" for name in shipped} <= names
     assert any(name.endswith("licenses/LICENSE") for name in names)
     assert not any(name.startswith(("tests", "examples", "benchmarks")) for name in names)
 

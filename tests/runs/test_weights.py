@@ -3,7 +3,6 @@
 import json
 import shutil
 import stat
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,17 +12,12 @@ from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-import samix
-from samix.core.pairing import Pairing
 from samix.core.shapes import Stats
 from samix.data.datasets import Data
 from samix.engine.export import export_weights
-from samix.engine.pretrained import PretrainedMixup
-from samix.engine.pretraining import Pretraining
-from samix.methods.ssl import MoCoV2
 from samix.nn.zoo import Network
 from samix.runs.files import write_text
-from samix.runs.weights import load_encoder, load_mixer, read_weights, save_weights
+from samix.runs.weights import load_encoder, save_weights
 
 WEIGHTS = "encoder.safetensors"
 
@@ -111,6 +105,15 @@ def test_error_weights_of_another_library(folder):
         load_encoder(folder)
 
 
+@pytest.mark.parametrize("text", ["{", "[1]", "3", "[" * 100_000])
+def test_error_headers_that_are_no_object(text, folder):
+    save_file(load_file(folder / WEIGHTS), folder / WEIGHTS, metadata={"samix": text})
+    with pytest.raises(
+        ValueError, match="the description in the header of .* (is not readable JSON|must be one)"
+    ):
+        load_encoder(folder)
+
+
 def test_error_weights_that_do_not_fit(folder):
     rewrite(folder, ABOUT | {"encoder": {"name": "small-resnet", "width": 8}})
     with pytest.raises(ValueError, match=r"do not fit Network\(name='small-resnet', width=8"):
@@ -194,60 +197,3 @@ def test_value_weights_can_be_read_by_whoever_may_read_the_folder(tmp_path):
     save_weights(tmp_path / "w.safetensors", {"w": torch.zeros(1)}, {})
     modes = {stat.S_IMODE((tmp_path / name).stat().st_mode) for name in ("a.txt", "w.safetensors")}
     assert len(modes) == 1
-
-
-def test_value_the_mixer_of_a_run_paints_what_the_run_painted(tiny, tmp_path):
-    recipe = tiny()
-    model, index = recipe.build(3).eval(), torch.tensor([1, 2, 0])
-    export_weights(tmp_path, recipe, model, ("a", "b", "c"), STATS)
-    x, pairing = torch.rand(3, 3, 16, 16), Pairing(torch.tensor([0.2, 0.5, 0.7]), index)
-    mean, std = (torch.tensor(values).view(1, 3, 1, 1) for values in STATS)
-    with torch.no_grad():
-        expected = model.paint(model.maps((x - mean) / std), pairing, (16, 16))
-    for source in (tmp_path, tmp_path / "mixer.safetensors", str(tmp_path)):
-        torch.testing.assert_close(load_mixer(source).painter(x, pairing, (16, 16)), expected)
-    assert samix.load_mixer(tmp_path).needs == ("pixels",)
-
-
-@pytest.mark.parametrize("mixup", ["train", "pretrain"])
-def test_value_a_frozen_mixer_in_a_recipe(tiny, tmp_path, mixup):
-    recipe = tiny()
-    export_weights(tmp_path, recipe, recipe.build(3), ("a", "b", "c"), STATS)
-    settings = PretrainedMixup(mixer=str(tmp_path), alpha=1.5)
-    x, y = torch.rand(4, 3, 16, 16), torch.tensor([0, 1, 2, 0])
-    if mixup == "train":
-        model, inputs = replace(recipe, mixup=settings).build(3, STATS), (x, y)
-    else:
-        method = MoCoV2(queue=8, dim=4, hidden=8)
-        plain = Pretraining(data=recipe.data, encoder=recipe.encoder, method=method, batch_size=8)
-        model, inputs = replace(plain, mixup=settings).build(8, STATS), (torch.cat([x, x.flip(3)]), y)
-    losses = model(*inputs, 0.5)
-    assert model.policy.alpha == 1.5 and model.policy.adjusting.rule == "shift"
-    assert losses.mixer is None and losses.encoder.requires_grad and losses.lam.shape == (4,)
-    assert "mixer" not in model.parameter_groups()
-    assert not any("painter" in name for name in model.state_dict())
-
-
-def test_error_a_recipe_without_a_mixer(tiny):
-    with pytest.raises(ValueError, match=r"samix-p needs a Mixer: --mixup\.mixer RUN"):
-        replace(tiny(), mixup=PretrainedMixup()).build(3)
-
-
-def test_error_what_is_no_mixer(finished, tiny, tmp_path):
-    with pytest.raises(FileNotFoundError, match="there is no Mixer at .*nothing: expected a run folder"):
-        load_mixer(tmp_path / "nothing")
-    with pytest.raises(ValueError, match="does not describe a Mixer that can be built: KeyError.'mixer'."):
-        load_mixer(finished / WEIGHTS)
-    (tmp_path / "cut.safetensors").write_bytes((finished / "mixer.safetensors").read_bytes()[:2000])
-    with pytest.raises(ValueError, match="is not a readable safetensors file"):
-        load_mixer(tmp_path / "cut.safetensors")
-    torch.save({"mixer.weight": torch.zeros(1)}, tmp_path / "pickle.pt")
-    with pytest.raises(ValueError, match="is not a readable safetensors file"):
-        load_mixer(tmp_path / "pickle.pt")
-    recipe = tiny()
-    export_weights(tmp_path, recipe, recipe.build(3), ("a", "b", "c"), STATS)
-    tensors, about = read_weights(tmp_path / "mixer.safetensors")
-    narrow = about | {"encoder": {"name": "small-resnet", "width": 5}}
-    save_weights(tmp_path / "other.safetensors", tensors, narrow)
-    with pytest.raises(ValueError, match="do not fit its encoder"):
-        load_mixer(tmp_path / "other.safetensors")

@@ -56,7 +56,8 @@ def write_card(file: MixerFile, use: dict[str, Any], source: str) -> str:
     def said(name: str) -> str:
         return escape(about.get(name, "unknown"))
 
-    head = {"license": str(about.get("license", "unknown")), "library_name": "samix", "tags": list(TAGS)}
+    licence = " ".join(str(about.get("license", "unknown")).split())
+    head = {"license": licence, "library_name": "samix", "tags": list(TAGS)}
     figures = {name: value for name, value in about.get("figures", {}).items() if name in FIGURES}
     encoder = f"{file.network.name}, up to the layer that the Mixer reads"
     held = "in the file" if file.weights is None else f"from {code(file.weights)}, not in the file"
@@ -95,7 +96,7 @@ def write_card(file: MixerFile, use: dict[str, Any], source: str) -> str:
         "",
         "## Licence",
         "",
-        f"The weights: {escape(head['license'])}. samix itself is Apache-2.0. The pictures that it was "
+        f"The weights: {escape(licence)}. samix itself is Apache-2.0. The pictures that it was "
         "trained on have terms of their own.",
         "",
     ]
