@@ -49,6 +49,8 @@ HELPS = {
     "knn": ("--k", "--tau", "--json"),
     "linear": ("--protocol", "--exact", "--json"),
     "show": ("--images A B", "--size", "run folder"),
+    "export": ("--out", "--half", "--license", "run folder"),
+    "push": ("--private", "owner/name", "hf auth login"),
     "recipes": ("samix train FAMILY/ROW",),
     "report": ("--out", "run folders"),
 }
@@ -142,6 +144,8 @@ MISTAKES = {
     "report nowhere": "nowhere does not exist",
     "report nowhere --out page.png": "--out must end in .html, got page.png",
     "report": "required: runs",
+    "export nowhere": "nowhere is not a run folder",
+    "push nowhere me/mixer": "there is no nowhere: `samix export RUN` writes a Mixer and its card",
     "recipes all": "unrecognized arguments: all",
     "demo --epochs many": "--epochs: invalid int value: 'many'",
 }
