@@ -69,7 +69,7 @@ def test_error_unknown_names(name, words):
         build_encoder(name)
 
 
-@pytest.mark.parametrize(("name", "stride"), [("lite0", 32), ("resnet18", 32), ("timm:vgg11_bn", 32)])
+@pytest.mark.parametrize(("name", "stride"), [("lite0", 32), ("timm:resnet18", 32), ("timm:vgg11_bn", 32)])
 def test_error_pictures_smaller_than_the_stride(name, stride):
     with torch.device("meta"):
         assert largest_stride(Network(name=name).build(stride).network) == stride
