@@ -27,6 +27,12 @@ OLD_NAMES = {
 """Settings of learned mixups as they were called before 0.2, understood for one release more."""
 ADDED = {"adjusting": {"rule": "scale", "temperature": 0.5}}
 """Settings of learned mixups that came later, with what was done before."""
+ADDED_TO_RECIPES: dict[str, dict[str, Any]] = {
+    "data": {"test": "val", "test_zoom": None, "shrink": None},
+}
+"""The same of every recipe, by group."""
+ADDED_FIELDS: dict[str, Any] = {"min_steps": 0}
+"""The same of every recipe, outside of groups."""
 
 
 def warn_of(old: str, new: str, *, depth: int) -> None:
