@@ -77,7 +77,7 @@ def test_value_a_run_that_begins_tells_its_settings_and_its_start_and_is_not_fin
     begin_run(tmp_path, settings, start)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["config.yaml", "run.json"]
     assert read_config(tmp_path / "config.yaml") == settings
-    assert list(yaml.safe_load((tmp_path / "config.yaml").read_text())) == ["mixup", "epochs", "data"]
+    assert list(yaml.safe_load((tmp_path / "config.yaml").read_text())) == ["mixup", "epochs", "machine"]
     assert read_record(tmp_path / "run.json") == json.loads(json.dumps(start._asdict()))
     assert Start(**read_record(tmp_path / "run.json")) == start
     assert read_record(tmp_path / "summary.json") is None

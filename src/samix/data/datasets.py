@@ -112,8 +112,8 @@ class Data:
         check_fields(self, "data", ("test_zoom", "shrink"), lambda times: times >= 1, more)
         if self.test == "test" and self.name not in WITH_TEST:
             raise ValueError(
-                f"data.test is 'test', but {self.name!r} has one set of pictures to test on: leave it at val. "
-                f"A set of their own for validation have {', '.join(WITH_TEST)}."
+                f"data.test is 'test', but {self.name!r} has one set of pictures to test on: "
+                f"leave it at val. Both are there in {', '.join(WITH_TEST)}."
             )
         pair = "must be at least 2 (a pair), or null for all"
         check_fields(self, "data", ("train_pictures", "test_pictures"), lambda count: count >= 2, pair)

@@ -1,8 +1,8 @@
 """Folders of pictures: root/{train,val}/<class>/<picture>, or any without labels; trees.py: root/<class>/.
 
-With a list `unreadable` a reader is lenient, as pictures of one's own need it: files that cannot be read go to
-that list and are left out, or stood in for where this shows in the middle of a run. Without the list, as for
-published sets, a damaged copy is refused by name.
+With a list `unreadable` a reader is lenient, as pictures of one's own need it: files that cannot be read go
+to that list and are left out, or stood in for where this shows in the middle of a run. Without the list, as
+for published sets, a damaged copy is refused by name.
 """
 
 import warnings
@@ -30,8 +30,8 @@ NAMED = 3
 class LazyPictures(Sequence):
     """Decodes a picture each time it is asked for.
 
-    In a lenient set, one with a list `unreadable`, the next readable picture of the same class (`labels`) stands
-    in for one that cannot be read, so that no loading worker ends a run.
+    In a lenient set, one with a list `unreadable`, the next readable picture of the same class (`labels`)
+    stands in for one that cannot be read, so that no loading worker ends a run.
     """
 
     def __init__(

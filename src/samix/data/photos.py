@@ -32,15 +32,12 @@ def read_flowers(pack: Path, test: Tested, chosen: Chosen) -> dict[str, Part]:
     if unknown := sorted(wanted.difference(names)):
         raise ValueError(f"{listed} names {unknown[0]}, which {pack} does not hold. Copy both again.")
     mine = torch.tensor([name in wanted for name in names])
-    val = take(parts["train"], (~mine).nonzero().flatten())
-    return {
-        "train": take(parts["train"], mine.nonzero().flatten()),
-        "val": parts["val"] if test == "test" else val,
-    }
+    train, val = (take(parts["train"], chosen.nonzero().flatten()) for chosen in (mine, ~mine))
+    return {"train": train, "val": parts["val"] if test == "test" else val}
 
 
 def read_pets(pack: Path, test: Tested, chosen: Chosen) -> dict[str, Part]:
-    """Of the official trainval those that are chosen to train on and the rest to validate on; 3,669 to test on."""
+    """Of the official trainval the chosen ones to train on, the rest to validate on; 3,669 to test on."""
     parts = read_pack(pack)
     whole = parts["train"]
     positions = chosen(whole[1])
@@ -48,8 +45,8 @@ def read_pets(pack: Path, test: Tested, chosen: Chosen) -> dict[str, Part]:
         rest = parts["val"]
     elif positions is None or len(positions) == len(whole[1]):
         raise ValueError(
-            f"data.train_pictures leaves none of the {len(whole[1])} pictures to validate on: take fewer, such "
-            "as --data.train_pictures 555, or --data.test test."
+            f"data.train_pictures leaves none of the {len(whole[1])} pictures to validate on: take fewer, "
+            "such as --data.train_pictures 555, or --data.test test."
         )
     else:
         kept = torch.ones(len(whole[1]), dtype=torch.bool)

@@ -1,4 +1,4 @@
-"""Pictures of one's own in one tree, root/<class>/<picture>: a part of every class is split off to test on."""
+"""Pictures of one's own in one tree, root/<class>/<picture>; a part of each class is split off to test on."""
 
 from pathlib import Path
 
@@ -47,8 +47,8 @@ def find_classes(root: Path) -> tuple[str, ...]:
             )
     if len(names) == 1:
         raise ValueError(
-            f"{root} has one class folder only, {names[0]!r}: nothing to tell apart. Make one folder per class, "
-            f"{root}/<class>/<picture>; `samix pretrain ssl-folder --data.root {root}` learns without classes."
+            f"{root} has one class folder only, {names[0]!r}: nothing to tell apart. Make one folder per "
+            f"class, {root}/<class>/<picture>; `samix pretrain ssl-folder --data.root {root}` needs none."
         )
     return names
 
