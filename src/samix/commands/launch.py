@@ -11,6 +11,7 @@ from samix.commands.fields import from_yaml, override, recipe_parser
 from samix.core.distributed import rank
 from samix.engine.loop import train
 from samix.engine.recipe import Recipe, policy_name
+from samix.nn.from_timm import PREFIX
 from samix.nn.zoo import ENCODERS
 from samix.report import draw_samples
 from samix.runs.records import CONFIG, START, read_record
@@ -120,4 +121,4 @@ def print_help(command: Command, parser: argparse.ArgumentParser, options: argpa
     fields = recipe_parser(recipe, prog=f"samix {command.name}", usage=argparse.SUPPRESS)
     print(f"fields of {full_name}, with their values there:\n")
     print(fields.format_help())
-    print(f"encoders: {', '.join(ENCODERS)}")
+    print(f"encoders: {', '.join(ENCODERS)}; any network of timm: {PREFIX}NAME")

@@ -61,6 +61,8 @@ def open_run(folder: Path, words: list[str]) -> Opened:
             )
     recipe = override(from_yaml(folder / "config.yaml"), words)
     saved, split = load_encoder(folder), load_data(recipe.data)
+    if saved.network.weights is not None:
+        split = split.normalised_by(saved.stats)
     if len(split.train.classes) < 2:
         raise ValueError(
             f"the pictures of {folder} have no labels to test by. Name a labelled set, for example "

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from samix.commands.fields import from_yaml, override
 from samix.contract import Model
-from samix.data import Split, load_data
+from samix.data import Split
+from samix.engine.initial import load_split
 from samix.engine.training import Training
 from samix.runs.checkpoint import load_checkpoint, restore
 
@@ -39,10 +40,10 @@ def load_trained(run: Path, recipe: Training) -> Trained:
     found = load_checkpoint(run)
     if found is None:
         raise FileNotFoundError(f"{run} has no checkpoint yet. Train it first with `samix train`.")
-    split = load_data(recipe.data)
+    split = load_split(recipe, run)
     known = found.get("pictures", {}).get("classes", list(split.train.classes))
     if known != list(split.train.classes):
         raise ValueError(f"{run} knows the classes {known}, the pictures have {list(split.train.classes)}.")
-    model = recipe.build(len(split.train.classes), split.stats)
+    model = recipe.build(len(split.train.classes), split.stats, initial=False)
     restore(model, found["model"], run)
     return Trained(split, model, found["step"])

@@ -29,6 +29,8 @@ ADDED = {"adjusting": {"rule": "scale", "temperature": 0.5}}
 """Settings of learned mixups that came later, with what was done before."""
 ADDED_TO_RECIPES: dict[str, dict[str, Any]] = {
     "data": {"test": "val", "test_zoom": None, "shrink": None},
+    "encoder": {"layer": None, "weights": None, "frozen": 0, "freeze_norm": False},
+    "optimizer": {"head_lr": 1.0, "layer_decay": 1.0},
 }
 """The same of every recipe, by group."""
 ADDED_FIELDS: dict[str, Any] = {"min_steps": 0}

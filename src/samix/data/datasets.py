@@ -63,6 +63,10 @@ class Split(NamedTuple):
         """How its images are normalised."""
         return Stats(self.mean, self.std)
 
+    def normalised_by(self, stats: Stats | None) -> "Split":
+        """The same pictures, normalised by other statistics; None: by their own."""
+        return self if stats is None else self._replace(mean=stats.mean, std=stats.std)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Data:

@@ -12,9 +12,10 @@ from lightning_fabric import Fabric
 
 from samix.contract import Model
 from samix.core.seeds import fold
-from samix.data.datasets import Split, load_data
+from samix.data.datasets import Split
 from samix.data.loaders import TrainPlan, make_loader
 from samix.engine.export import export_weights
+from samix.engine.initial import load_split
 from samix.engine.optim import set_learning_rates
 from samix.engine.progress import Progress
 from samix.engine.recipe import Recipe, fit_batch, to_dict
@@ -45,7 +46,7 @@ def train(recipe: Recipe, folder: Path, *, name: str, command: str = "", quiet: 
 
 def run(fabric: Fabric, recipe: Recipe, folder: Path, name: str, command: str, quiet: bool) -> Summary:
     """One process's part of a training run."""
-    split = load_data(recipe.data)
+    split = load_split(recipe, folder)
     recipe = fit_batch(recipe, len(split.train.labels))
     task = task_of(recipe)
     model, wrapped, optimizer, start = prepare(fabric, recipe, folder, task, split)
@@ -58,7 +59,8 @@ def run(fabric: Fabric, recipe: Recipe, folder: Path, name: str, command: str, q
     rows = read_metrics(folder, start // plan.steps_per_epoch)
     if start == plan.total and (finished := read_record(folder / SUMMARY)):
         return finished
-    record = describe_start(folder, name, command, split, resumed=start > 0)
+    stats = split.stats if recipe.encoder.weights else None
+    record = describe_start(folder, name, command, split, resumed=start > 0, stats=stats)
     if start == plan.total:
         check_complete(folder, rows, recipe)
     elif fabric.is_global_zero:

@@ -1,15 +1,22 @@
 """One optimizer with groups: the encoder's and the Mixer's parameters, each with its own schedule."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from timm.optim import Lamb
 from torch import nn, optim
 
-from samix.core.checks import check_below_one, check_not_negative, check_positive, check_words
+from samix.core.checks import (
+    check_below_one,
+    check_not_negative,
+    check_positive,
+    check_positive_share,
+    check_words,
+)
 from samix.core.schedules import warmup_cosine
 from samix.engine.lars import Lars
+from samix.nn.stages import stages_of
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -34,12 +41,17 @@ class Optimizer:
     """Where the Mixer's half cosine ends."""
     mixer_momentum: float = 0.9
     """Momentum of sgd and lars for the Mixer."""
+    head_lr: float = 1.0
+    """Learning rate of what follows the encoder (a classifier's heads, projectors), as a multiple of lr."""
+    layer_decay: float = 1.0
+    """The encoder's last stage learns this many times as fast as lr, each stage before it again so."""
     clip: float | None = None
     """Largest norm of the gradient of encoder and Mixer together; null: no clipping (lamb clips at 1)."""
 
     def __post_init__(self) -> None:
         check_words(self, "optimizer")
-        check_positive(self, "optimizer", "lr", "mixer_lr", "clip")
+        check_positive(self, "optimizer", "lr", "mixer_lr", "clip", "head_lr")
+        check_positive_share(self, "optimizer", "layer_decay")
         check_below_one(self, "optimizer", "momentum", "mixer_momentum")
         check_not_negative(self, "optimizer", "min_lr", "mixer_min_lr", "weight_decay", "warmup_epochs")
 
@@ -55,24 +67,58 @@ behind them that its loss rises above that of guessing."""
 
 
 def build_optimizer(
-    parameters: dict[str, list[nn.Parameter]], config: Optimizer, spared: Collection[nn.Parameter] = ()
+    parameters: dict[str, list[nn.Parameter]],
+    config: Optimizer,
+    spared: Collection[nn.Parameter] = (),
+    scales: Mapping[nn.Parameter, float] | None = None,
 ) -> optim.Optimizer:
     """An optimizer whose groups remember which schedule they follow (`group['role']`).
 
-    `spared` do not decay, see `undecayed`.
+    `spared` do not decay, see `find_undecayed`; `scales` multiply the encoder's learning rate, see
+    `learning_scales`.
     """
     groups = []
     for role, members in parameters.items():
         lr = config.mixer_lr if role == "mixer" else config.lr
         momentum = MOMENTA[role](config)
         extra = {"momentum": momentum} if config.name in ("sgd", "lars") else {}
-        for chosen, decay in split_decay(members, config, spared):
-            groups.append({"params": chosen, "role": role, "lr": lr, "weight_decay": decay, **extra})
+        for same, scaled in split_scales(members, scales if role == "encoder" else None):
+            for chosen, decay in split_decay(same, config, spared):
+                group = {"params": chosen, "role": role, "lr": lr, "weight_decay": decay, **extra, **scaled}
+                groups.append(group)
     if config.name == "sgd":
         return optim.SGD(groups, lr=config.lr)
     if config.name == "lars":
         return Lars(groups, lr=config.lr)
     return (Lamb if config.name == "lamb" else optim.AdamW)(groups, lr=config.lr)
+
+
+def split_scales(
+    members: list[nn.Parameter], scales: Mapping[nn.Parameter, float] | None
+) -> list[tuple[list[nn.Parameter], dict[str, float]]]:
+    """Parameters by the factor of their learning rate, which their group remembers as 'scale'."""
+    if not scales:
+        return [(members, {})]
+    found: dict[float, list[nn.Parameter]] = {}
+    for parameter in members:
+        found.setdefault(scales.get(parameter, 1.0), []).append(parameter)
+    return [(same, {"scale": scale}) for scale, same in found.items()]
+
+
+def learning_scales(
+    members: list[nn.Parameter], network: nn.Module, config: Optimizer
+) -> dict[nn.Parameter, float]:
+    """The factor of every parameter's learning rate: `layer_decay` to the number of stages that it is away
+    from the head, `head_lr` for what is not in the network; nothing where all factors are 1."""
+    if config.head_lr == 1 and config.layer_decay == 1:
+        return {}
+    named, stages = dict(network.named_parameters()), stages_of(network)
+    inside = {
+        named[name]: config.layer_decay ** (len(stages) - number)
+        for number, names in enumerate(stages)
+        for name in names
+    }
+    return {parameter: inside.get(parameter, config.head_lr) for parameter in members}
 
 
 def split_decay(
@@ -106,4 +152,4 @@ def set_learning_rates(optimizer: optim.Optimizer, config: Optimizer, progress: 
             continue
         mixer = group["role"] == "mixer"
         start, end = (config.mixer_lr, config.mixer_min_lr) if mixer else (config.lr, config.min_lr)
-        group["lr"] = warmup_cosine(progress, start, end, warmup)
+        group["lr"] = warmup_cosine(progress, start, end, warmup) * group.get("scale", 1.0)

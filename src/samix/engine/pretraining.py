@@ -8,6 +8,7 @@ from samix.core.checks import check_not_negative
 from samix.core.shapes import Stats
 from samix.core.words import suggest
 from samix.data.ssl_views import AUGMENTS
+from samix.engine.initial import load_initial
 from samix.engine.pretrained import PretrainedMixup
 from samix.engine.recipe import Recipe
 from samix.learned import CLUSTERED, LEARNED_WITHOUT_LABELS
@@ -56,9 +57,15 @@ class Pretraining(Recipe):
                 "or more devices."
             )
 
-    def build(self, pictures: int, stats: Stats | None = None) -> Model:
-        """A fresh model for a training set of `pictures` pictures; `stats` tells how they are normalised."""
+    def build(self, pictures: int, stats: Stats | None = None, *, initial: bool = True) -> Model:
+        """A fresh model for a training set of `pictures` pictures; `stats` tells how they are normalised.
+
+        The encoder has its `weights`, where it starts from some, unless `initial` says that all weights come
+        from a checkpoint anyway.
+        """
         encoder, size = self.encoder.build(self.data.size), self.data.size
+        if initial:
+            load_initial(encoder, self.encoder, size)
         channels, features = encoder.probe(size)
         method = self.method.build(encoder, features)
         method.terms = self.terms

@@ -13,8 +13,9 @@ from samix.core.distributed import Replicated
 from samix.core.seeds import fold
 from samix.data.datasets import Split
 from samix.engine.half import avoid_forbidden_tiles
+from samix.engine.initial import has_checkpoint
 from samix.engine.memory import keep_freed_memory
-from samix.engine.optim import build_optimizer, find_undecayed
+from samix.engine.optim import build_optimizer, find_undecayed, learning_scales
 from samix.engine.recipe import Recipe
 from samix.engine.resume import resume
 from samix.engine.tasks import Task
@@ -57,11 +58,13 @@ def prepare(fabric: Fabric, recipe: Recipe, folder: Path, task: Task, split: Spl
     if fabric.device.type == "cpu":
         keep_freed_memory()
     torch.manual_seed(fold(recipe.seed, "weights"))
-    model = synchronise_norms(fabric, task.build(split).to(memory_format=recipe.machine.layout))  # type: ignore[call-overload]
+    built = task.build(split, initial=not has_checkpoint(folder))
+    model = synchronise_norms(fabric, built.to(memory_format=recipe.machine.layout))  # type: ignore[call-overload]
     exclude_replicated(model)
-    wrapped, optimizer = fabric.setup(
-        model, build_optimizer(model.parameter_groups(), recipe.optimizer, find_undecayed(model))
-    )
+    groups = model.parameter_groups()
+    scales = learning_scales(groups["encoder"], model.encoder.network, recipe.optimizer)
+    optimizer = build_optimizer(groups, recipe.optimizer, find_undecayed(model), scales)
+    wrapped, optimizer = fabric.setup(model, optimizer)
     # Only now: the optimizer's state is loaded to where the weights are.
     start = resume(recipe, folder, split, model, optimizer, fabric.strategy.precision)
     task.prepare(fabric, model, split)

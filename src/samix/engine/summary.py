@@ -3,6 +3,7 @@
 from pathlib import Path
 from statistics import median
 
+from samix.core.shapes import Stats
 from samix.data.datasets import Split
 from samix.engine.recipe import Recipe, policy_name
 from samix.runs.files import METRICS, START
@@ -10,13 +11,19 @@ from samix.runs.provenance import commit, peak_memory_mb, versions
 from samix.runs.records import Row, Start, Summary, read_record
 
 
-def describe_start(folder: Path, name: str, command: str, split: Split, *, resumed: bool) -> Start:
-    """The start of a run that begins now or, if resumed, goes on from what the folder holds."""
+def describe_start(
+    folder: Path, name: str, command: str, split: Split, *, resumed: bool, stats: Stats | None = None
+) -> Start:
+    """The start of a run that begins now or, if resumed, goes on from what the folder holds.
+
+    `stats` is the normalisation where the encoder's first weights decide it.
+    """
     commits = [commit()]
     if resumed and (before := read_record(folder / START)) is not None:
         commits = [*before["commit"].split("+"), *commits]
     joined = "+".join(dict.fromkeys(filter(None, commits)))
-    return Start(name, command, joined, len(split.train.labels), len(split.test.labels))
+    pictures = (len(split.train.labels), len(split.test.labels))
+    return Start(name, command, joined, *pictures, *(stats or (None, None)))
 
 
 def check_complete(folder: Path, rows: list[Row], recipe: Recipe) -> None:

@@ -33,8 +33,8 @@ class Task(Protocol):
     tested_last: int
     """In how many epochs at the end there is a test anyway."""
 
-    def build(self, split: Split) -> Model:
-        """A fresh model."""
+    def build(self, split: Split, *, initial: bool = True) -> Model:
+        """A fresh model, with the weights that its encoder starts from if these count (`initial`)."""
 
     def images(self, split: Split) -> ImageSet:
         """The training pictures with what the model is told about each."""
@@ -60,7 +60,7 @@ class Classification:
     def __init__(self, recipe: Training) -> None:
         self.recipe = recipe
 
-    def build(self, split: Split) -> Model:
+    def build(self, split: Split, *, initial: bool = True) -> Model:
         if len(split.train.classes) < 2:
             raise ValueError(
                 f"the pictures have one class only, {split.train.classes[0]!r}: nothing to tell apart. "
@@ -68,7 +68,7 @@ class Classification:
             )
         for images in (split.train, split.test):
             check_labels(images.labels, len(split.train.classes))
-        return self.recipe.build(len(split.train.classes), split.stats)
+        return self.recipe.build(len(split.train.classes), split.stats, initial=initial)
 
     def images(self, split: Split) -> ImageSet:
         return split.train
@@ -116,8 +116,8 @@ class SelfSupervision:
         self.recipe = recipe
         self.known: list[Any] | None = None
 
-    def build(self, split: Split) -> Model:
-        return self.recipe.build(len(split.train.labels), split.stats)
+    def build(self, split: Split, *, initial: bool = True) -> Model:
+        return self.recipe.build(len(split.train.labels), split.stats, initial=initial)
 
     def images(self, split: Split) -> ImageSet:
         """Pictures with their positions: what is remembered of a picture is found by it."""

@@ -5,13 +5,14 @@ from typing import Any, ClassVar
 
 from samix.contract import Context, MixupSettings, Model, Plain
 from samix.core.shapes import Stats
+from samix.engine.initial import load_initial
 from samix.engine.pretrained import PretrainedMixup
 from samix.engine.recipe import Recipe
 from samix.learned import LEARNED
 from samix.methods.around.mixing import Mixing
 from samix.methods.supervised import Objective, Supervised, linear_head
 from samix.mixups import MIXUPS
-from samix.nn.zoo import ENCODERS
+from samix.nn.zoo import find_spec
 
 POLICIES: dict[str, type[Any]] = {"plain": Plain, **MIXUPS, **LEARNED, "samix-p": PretrainedMixup}
 """How images may be mixed in supervised training."""
@@ -29,12 +30,18 @@ class Training(Recipe):
     choices: ClassVar[dict[str, dict[str, type[Any]]]] = {"mixup": POLICIES}
     command: ClassVar[str] = "train"
 
-    def build(self, classes: int, stats: Stats | None = None) -> Model:
-        """A fresh model for `classes` classes; `stats` tells policies how its images are normalised."""
+    def build(self, classes: int, stats: Stats | None = None, *, initial: bool = True) -> Model:
+        """A fresh model for `classes` classes; `stats` tells policies how its images are normalised.
+
+        The encoder has its `weights`, where it starts from some, unless `initial` says that all weights come
+        from a checkpoint anyway.
+        """
         encoder, objective, size = self.encoder.build(self.data.size), self.objective, self.data.size
+        if initial:
+            load_initial(encoder, self.encoder, size)
         channels, dim = encoder.probe(size)
         branch = objective.clean_weight > 0 and self.mixup.mixes
-        if branch and objective.clean_crop < 1 and ENCODERS[self.encoder.name].one_size:
+        if branch and objective.clean_crop < 1 and find_spec(self.encoder.name).one_size:
             raise ValueError(
                 f"{self.encoder.name} takes pictures of one size only: leave objective.clean_crop at 1, "
                 "and save time with objective.clean_fraction."

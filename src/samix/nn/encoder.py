@@ -67,6 +67,24 @@ class Encoder(nn.Module):
                 find_layer(network, name)
         self.network, self.layer, self.norm, self.head = network, layer, norm, head
         self.channels_last, self.prefix_tokens = channels_last, prefix_tokens
+        self.still: tuple[str, ...] = ()
+        self.norms_still = False
+
+    def hold(self, still: tuple[str, ...], *, norms: bool) -> None:
+        """Keeps modules of the network, by name, and if wanted every batch norm in eval mode from now on."""
+        self.still, self.norms_still = still, norms
+        self.train(self.training)
+
+    def train(self, mode: bool = True) -> "Encoder":
+        """Training mode, but for what is held still."""
+        super().train(mode)
+        for name in self.still:
+            self.network.get_submodule(name).eval()
+        if self.norms_still:
+            for module in self.network.modules():
+                if isinstance(module, nn.modules.batchnorm._BatchNorm):
+                    module.eval()
+        return self
 
     def forward(self, x: Images) -> Features:
         return self.output(x)

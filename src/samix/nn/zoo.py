@@ -7,11 +7,20 @@ from typing import Any
 
 from torch import nn
 
-from samix.core.checks import check_at_least, check_below_one
+from samix.core.checks import check_at_least, check_below_one, check_not_negative
 from samix.core.words import suggest
 from samix.nn.encoder import Encoder
-from samix.nn.from_timm import timm_network
+from samix.nn.from_timm import (
+    PREFIX,
+    Place,
+    check_timm_name,
+    find_place,
+    largest_stride,
+    one_size_only,
+    timm_network,
+)
 from samix.nn.resnet import WideResNet, small_resnet, with_cifar_stem
+from samix.nn.stages import freeze_stages
 from samix.nn.vit import moco_vit
 
 
@@ -20,7 +29,8 @@ class EncoderSpec:
     """How to build one encoder of the table and where its Mixer reads."""
 
     build: Callable[..., nn.Module]
-    layer: str = "layer3"
+    layer: str | None = "layer3"
+    """None: `find_place` asks the network."""
     channels_last: bool = False
     prefix_tokens: int = 0
     norm: str | None = None
@@ -28,6 +38,8 @@ class EncoderSpec:
     """Options of the builder: width, size (of the pictures), drop_path_rate."""
     multiple: int = 1
     """The side of a picture must be a multiple of it."""
+    timm: str | None = None
+    """The network's name in timm where it is just that network, so that weights made for it fit."""
 
     @property
     def one_size(self) -> bool:
@@ -43,14 +55,32 @@ def _cifar(name: str) -> EncoderSpec:
 
 
 def _resnet(name: str) -> EncoderSpec:
-    return EncoderSpec(partial(timm_network, name), takes=("drop_path_rate",))
+    return EncoderSpec(partial(timm_network, name), takes=("drop_path_rate",), timm=name)
 
 
 def _transformer(name: str, **spec: Any) -> EncoderSpec:
     def build(size: int = 224, **options: Any) -> nn.Module:
         return timm_network(name, img_size=size, **options)
 
-    return EncoderSpec(build, takes=("size", "drop_path_rate"), **spec)
+    return EncoderSpec(build, takes=("size", "drop_path_rate"), timm=name, **spec)
+
+
+def _from_timm(name: str) -> EncoderSpec:
+    """Any network of timm."""
+    one_size = one_size_only(name)
+
+    def build(size: int = 224, drop_path_rate: float = 0.0, **options: Any) -> nn.Module:
+        if one_size:
+            options["img_size"] = size
+        if drop_path_rate:
+            options["drop_path_rate"] = drop_path_rate
+        try:
+            return timm_network(name, **options)
+        except TypeError as error:
+            raise ValueError(f"timm's {name} does not take these options: {error}.") from error
+
+    takes = ("size", "drop_path_rate") if one_size else ("drop_path_rate",)
+    return EncoderSpec(build, layer=None, takes=takes, timm=name)
 
 
 def _small_vit(width: int = 16, size: int = 32) -> nn.Module:
@@ -79,52 +109,102 @@ ENCODERS: dict[str, EncoderSpec] = {
     "deit-s": _transformer("deit_small_patch16_224", **_TOKENS),
     "vit-s": _transformer("vit_small_patch16_224", **_TOKENS),
     "vit-s-moco": EncoderSpec(moco_vit, takes=("size",), **_TOKENS),
+    "lite0": EncoderSpec(
+        partial(timm_network, "tf_efficientnet_lite0"),
+        layer="blocks.4",
+        takes=("drop_path_rate",),
+        timm="tf_efficientnet_lite0",
+    ),
     "swin-t": _transformer("swin_tiny_patch4_window7_224", layer="layers.2", channels_last=True, multiple=32),
 }
 
 
-def build_encoder(name: str, **options: Any) -> Encoder:
-    """The encoder of that name in `ENCODERS`; options go to its builder (`EncoderSpec.takes`)."""
+def find_spec(name: str) -> EncoderSpec:
+    """The row of `ENCODERS`, or a network of timm by the name 'timm:NAME'."""
+    if name.startswith(PREFIX):
+        check_timm_name(name.removeprefix(PREFIX))
+        return _from_timm(name.removeprefix(PREFIX))
     if name not in ENCODERS:
-        raise ValueError(f"unknown encoder {suggest(name, ENCODERS)}")
-    spec = ENCODERS[name]
+        raise ValueError(f"unknown encoder {suggest(name, ENCODERS)} Or any network of timm: {PREFIX}NAME.")
+    return ENCODERS[name]
+
+
+def build_encoder(name: str, *, layer: str | None = None, **options: Any) -> Encoder:
+    """The encoder of that name in `ENCODERS`, or of timm ('timm:resnet50').
+
+    `layer` is the one whose map a Mixer reads, None: the table's; options go to the builder
+    (`EncoderSpec.takes`).
+    """
+    spec = find_spec(name)
+    network = spec.build(**options)
+    if spec.layer is None:
+        place = find_place(network) if layer is None else read_at(network, layer)
+    else:
+        place = Place(layer or spec.layer, spec.channels_last, spec.prefix_tokens, spec.norm)
     return Encoder(
-        spec.build(**options),
-        spec.layer,
-        channels_last=spec.channels_last,
-        prefix_tokens=spec.prefix_tokens,
-        norm=spec.norm,
+        network,
+        place.layer,
+        channels_last=place.channels_last,
+        prefix_tokens=place.prefix_tokens,
+        norm=place.norm,
     )
+
+
+def read_at(network: nn.Module, layer: str) -> Place:
+    """A layer that somebody named, with what the network says of its maps."""
+    try:
+        return find_place(network)._replace(layer=layer)
+    except ValueError:
+        return Place(layer)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Network:
-    """Which encoder."""
+    """Which encoder, and what it starts from."""
 
     name: str = "small-resnet"
-    """A name of ENCODERS."""
+    """A name of ENCODERS, or timm:NAME, any network of timm."""
     width: int = 16
     """Channels of the first stage (small-resnet), or a sixth of a token's (small-vit)."""
     drop_path: float = 0.0
     """Stochastic depth, for networks of timm."""
+    layer: str | None = None
+    """The layer whose map the Mixer reads; null: one that suits the network (stride 16, or the middle)."""
+    weights: str | None = None
+    """Weights to start from: timm, lite0, a run folder, a .safetensors, .pth or .pt file; null: random."""
+    frozen: int = 0
+    """How many of the first stages do not learn: 1 is the stem, 2 the first stage (block) as well, ..."""
+    freeze_norm: bool = False
+    """Batch norm keeps the statistics that it has; its scale and shift learn where their stage does."""
 
     def __post_init__(self) -> None:
-        if self.name not in ENCODERS:
-            raise ValueError(f"unknown encoder {suggest(self.name, ENCODERS)}")
+        spec = find_spec(self.name)
         check_at_least(1, self, "encoder", "width")
         check_below_one(self, "encoder", "drop_path")
-        if self.drop_path and "drop_path_rate" not in ENCODERS[self.name].takes:
+        check_not_negative(self, "encoder", "frozen")
+        if self.weights is not None and not self.weights.strip():
+            raise ValueError("encoder.weights must name a source or a file, got nothing; null: random.")
+        if self.drop_path and "drop_path_rate" not in spec.takes:
             able = ", ".join(name for name, spec in ENCODERS.items() if "drop_path_rate" in spec.takes)
             raise ValueError(
                 f"{self.name} has no stochastic depth: leave encoder.drop_path at 0, or take one of {able}."
             )
 
-    def build(self, size: int) -> Encoder:
-        """A fresh encoder for pictures of `size` px."""
-        spec = ENCODERS[self.name]
+    def build(self, size: int, **options: Any) -> Encoder:
+        """A fresh encoder for pictures of `size` px, with random weights; options go to its builder."""
+        spec = find_spec(self.name)
         if size % spec.multiple:
             raise ValueError(
                 f"{self.name} takes pictures with a side of {spec.multiple} n pixels, got data.size {size}."
             )
         known = {"width": self.width, "size": size, "drop_path_rate": self.drop_path}
-        return build_encoder(self.name, **{name: known[name] for name in spec.takes})
+        given = {name: known[name] for name in spec.takes}
+        encoder = build_encoder(self.name, layer=self.layer, **given, **options)
+        stride = largest_stride(encoder.network) if spec.timm else 1
+        if size < stride:
+            raise ValueError(
+                f"{self.name} sees {stride} pixels as one position, so pictures of {size} px leave nothing: "
+                f"take --data.size {stride} or more, or a network for small pictures (resnet18-cifar)."
+            )
+        encoder.hold(freeze_stages(encoder.network, self.frozen), norms=self.freeze_norm)
+        return encoder

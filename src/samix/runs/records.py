@@ -33,12 +33,16 @@ class Start(NamedTuple):
     """Of samix when the run started; 'a+b' of a run that went on at another one."""
     train_pictures: int
     test_pictures: int
+    mean: tuple[float, ...] | None = None
+    """How pictures are normalised where the encoder's first weights decide it and not the data."""
+    std: tuple[float, ...] | None = None
 
 
 def begin_run(folder: Path, settings: dict[str, Any], start: Start) -> None:
     """Makes the folder that of a run with steps to train: its settings, its start, and no summary."""
     (folder / SUMMARY).unlink(missing_ok=True)  # first: it would call the run finished
-    write_text(folder / START, json.dumps(start._asdict(), indent=2) + "\n")
+    told = {name: value for name, value in start._asdict().items() if value is not None}
+    write_text(folder / START, json.dumps(told, indent=2) + "\n")
     write_text(folder / CONFIG, yaml.safe_dump(settings, sort_keys=False))
 
 

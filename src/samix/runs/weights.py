@@ -31,6 +31,8 @@ class SavedEncoder(NamedTuple):
     """Names of the classes of its dataset."""
     data: Data | None
     """The data of the run's config.yaml; None where there is no such file."""
+    stats: Stats | None = None
+    """How its pictures were normalised; None where a run of before 0.2 does not tell."""
 
 
 def save_weights(path: Path, tensors: dict[str, Tensor], metadata: dict[str, Any]) -> None:
@@ -70,7 +72,8 @@ def load_encoder(run: Path) -> SavedEncoder:
         encoder.network.load_state_dict(tensors)
     except RuntimeError as error:
         raise ValueError(f"the weights in {path} do not fit {network}: {error}") from error
-    return SavedEncoder(encoder, network, size, classes, read_data(run / CONFIG))
+    stats = Stats(tuple(about["mean"]), tuple(about["std"])) if "mean" in about and "std" in about else None
+    return SavedEncoder(encoder, network, size, classes, read_data(run / CONFIG), stats)
 
 
 def load_mixer(source: str | PathLike[str]) -> FrozenMixer:
