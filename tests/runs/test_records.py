@@ -1,6 +1,5 @@
 """What a run writes of itself: metrics.csv in rows, config.yaml, run.json and summary.json."""
 
-
 import pytest
 import yaml
 from hypothesis import given
