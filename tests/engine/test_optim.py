@@ -6,7 +6,13 @@ import pytest
 import torch
 from torch import nn
 
-from samix.engine.optim import Optimizer, build_optimizer, find_undecayed, set_learning_rates
+from samix.engine.optim import (
+    Optimizer,
+    build_optimizer,
+    find_undecayed,
+    learning_scales,
+    set_learning_rates,
+)
 from samix.nn.zoo import build_encoder
 
 NAMES = ["sgd", "adamw", "lamb"]
@@ -137,3 +143,60 @@ def test_value_a_constant_group_keeps_its_learning_rate():
         "encoder": 0.0,
         "constant": 0.2,
     }
+
+
+# ------------------------------------------------------------ learning rates by stage
+
+
+def scaled(config: Optimizer) -> tuple[nn.Module, nn.Linear, torch.optim.Optimizer]:
+    """A network of five stages and a head behind it in an optimizer."""
+    network, head = build_encoder("small-resnet", width=4).network, nn.Linear(32, 3)
+    members = [*network.parameters(), *head.parameters()]
+    scales = learning_scales(members, network, config)
+    return network, head, build_optimizer({"encoder": members}, config, scales=scales)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("progress", [0.0, 0.4])
+def test_value_stages_far_from_the_head_learn_slower(name, progress):
+    config = Optimizer(name=name, lr=0.4, min_lr=0.1, head_lr=10.0, layer_decay=0.5)
+    network, head, optimizer = scaled(config)
+    set_learning_rates(optimizer, config, progress, 10)
+    found = {p: group["lr"] for group in optimizer.param_groups for p in group["params"]}
+    lr = 0.1 + 0.3 * (1 + math.cos(math.pi * progress)) / 2
+    assert found[head.weight] == found[head.bias] == pytest.approx(10 * lr)
+    stages = [network.conv1, network.layer1, network.layer2, network.layer3, network.layer4]
+    for away, stage in enumerate(reversed(stages), start=1):
+        for parameter in stage.parameters():
+            assert found[parameter] == pytest.approx(lr * 0.5**away)
+    assert len(found) == len(list(network.parameters())) + 2
+
+
+def test_value_by_default_groups_are_as_they_were():
+    _, _, optimizer = scaled(Optimizer())
+    assert len(optimizer.param_groups) == 1 and "scale" not in optimizer.param_groups[0]
+
+
+def test_value_the_mixer_is_not_scaled():
+    members = parameters()
+    config = Optimizer(head_lr=3.0, mixer_lr=0.02)
+    scales = learning_scales(members["encoder"], nn.Identity(), config)
+    optimizer = build_optimizer(members, config, scales=scales)
+    set_learning_rates(optimizer, config, 0.0, 10)
+    assert {group["role"]: group["lr"] for group in optimizer.param_groups} == {
+        "encoder": pytest.approx(0.3),
+        "mixer": 0.02,
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"head_lr": 0.0}, r"optimizer.head_lr must be positive, got 0.0"),
+        ({"layer_decay": 1.5}, r"optimizer.layer_decay must lie in \(0, 1\], got 1.5"),
+        ({"layer_decay": 0.0}, r"optimizer.layer_decay must lie in \(0, 1\], got 0.0"),
+    ],
+)
+def test_error_rates_by_stage(changes, words):
+    with pytest.raises(ValueError, match=words):
+        Optimizer(**changes)

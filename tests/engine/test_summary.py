@@ -29,4 +29,4 @@ def test_value_commits_of_a_start(tiny, tmp_path, monkeypatch):
         begun.append(describe_start(tmp_path, "tiny/samix", "samix train tiny", split, resumed=resumed))
         begin_run(tmp_path, to_dict(tiny()), begun[-1])
     assert [start.commit for start in begun] == ["a", "a+b", "a+b", "a+b", "c"]
-    assert begun[0][:2] == ("tiny/samix", "samix train tiny") and begun[0][3:] == (24, 12)
+    assert begun[0][:2] == ("tiny/samix", "samix train tiny") and begun[0][3:5] == (24, 12)

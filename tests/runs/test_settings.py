@@ -5,7 +5,7 @@ import copy
 import pytest
 import yaml
 
-from samix.core.renamed import OLD_NAMES
+from samix.core.renamed import ADDED_TO_RECIPES, OLD_NAMES
 from samix.engine.pretraining import VIEW_POLICIES, Pretraining
 from samix.engine.recipe import Recipe, to_dict
 from samix.engine.training import POLICIES, Training
@@ -126,6 +126,14 @@ def test_invariant_all_learned_mixups_are_modernised_and_no_other():
     for name in known.keys() - set(LEARNED_MIXUPS):
         values = {"mixup": {"name": name} | dict.fromkeys(OLD_NAMES, 0.5)}
         assert modernise(values) == values, name
+
+
+def test_value_settings_that_came_later_have_the_value_of_before():
+    values = to_dict(Training())
+    older = copy.deepcopy(values)
+    for group, added in ADDED_TO_RECIPES.items():
+        assert {name: older[group].pop(name) for name in added} == added  # the defaults change nothing
+    assert modernise(older) == values
 
 
 def test_value_a_warm_up_of_other_mixups_keeps_its_name():

@@ -7,9 +7,11 @@ from typing import Any
 from samix.commands.probing import Opened, open_run, publish, split_words
 from samix.core.words import suggest
 from samix.evaluate import PROTOCOLS, LinearProbe, linear_probe, logistic_probe
+from samix.nn.from_timm import PREFIX
 
 BY_DATA = {"folder": "imagenet", "stl10": "stl10", "tiny-imagenet": "tiny"}
 TRANSFORMERS = ("vit-s", "vit-s-moco", "deit-s", "swin-t")
+TIMM_TRANSFORMERS = tuple(f"{PREFIX}{family}" for family in ("vit", "deit", "swin"))
 SETTINGS = {field.name: type(field.default) for field in fields(LinearProbe)}
 
 
@@ -55,7 +57,9 @@ def make_parser() -> argparse.ArgumentParser:
 
 def protocol_for(opened: Opened) -> str:
     """The protocol that fits a run's encoder and dataset."""
-    return "vit" if opened.network.name in TRANSFORMERS else BY_DATA.get(opened.data.name, "small")
+    name = opened.network.name
+    transformer = name in TRANSFORMERS or name.startswith(TIMM_TRANSFORMERS)
+    return "vit" if transformer else BY_DATA.get(opened.data.name, "small")
 
 
 def train(opened: Opened, protocol: str, settings: dict[str, Any]) -> dict[str, Any]:

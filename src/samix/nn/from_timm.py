@@ -30,8 +30,7 @@ def check_timm_name(name: str) -> None:
     if not timm.is_model(base):
         close = suggest(base, timm.list_models(), most=0)
         raise ValueError(f"timm has no network {close} `timm.list_models()` lists all of them.")
-    tags = [each.partition(".")[2] for each in timm.list_pretrained(f"{base}.*")]
-    if tag and tag not in tags:
+    if tag and tag not in (tags := [each.partition(".")[2] for each in timm.list_pretrained(f"{base}.*")]):
         raise ValueError(f"timm has no weights of {base} called {suggest(tag, tags)}")
 
 

@@ -65,14 +65,14 @@ def read_torch(path: Path) -> dict[str, Tensor]:
     try:
         found = torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError as error:
-        if "Unsupported" in str(error):
+        if "global" in str(error).lower():  # torch names the class or function it would have to call
             raise ValueError(
                 f"{path} holds Python objects (pickle), which could run code, so it is not opened. Save the "
                 "tensors alone: torch.save(model.state_dict(), FILE)."
             ) from error
-        raise ValueError(f"{path} is not a file of torch.save, or a part of it is missing.") from error
+        raise ValueError(f"{path} is not a file of tensors: a plain pickle, or cut off.") from error
     except (RuntimeError, EOFError, OSError, ValueError, KeyError) as error:
-        raise ValueError(f"{path} is not readable, a part of it is missing: {str(error)[:200]}") from error
+        raise ValueError(f"{path} is not a whole file of torch.save ({type(error).__name__}).") from error
     for nest in NESTS:
         if isinstance(found, Mapping) and isinstance(found.get(nest), Mapping):
             found = found[nest]

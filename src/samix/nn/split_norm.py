@@ -14,6 +14,9 @@ class SplitBatchNorm(nn.BatchNorm2d):
     def __init__(self, norm: nn.BatchNorm2d, groups: int) -> None:
         super().__init__(norm.num_features, norm.eps, norm.momentum, norm.affine, norm.track_running_stats)
         self.load_state_dict(norm.state_dict())
+        for name, parameter in norm.named_parameters():
+            self.get_parameter(name).requires_grad_(parameter.requires_grad)
+        self.train(norm.training)
         self.groups = groups
 
     def forward(self, input: Tensor) -> Tensor:

@@ -38,6 +38,8 @@ class EncoderSpec:
     """Options of the builder: width, size (of the pictures), drop_path_rate."""
     multiple: int = 1
     """The side of a picture must be a multiple of it."""
+    smallest: int | None = 1
+    """The smallest side of a picture; None: the network's stride."""
     timm: str | None = None
     """The network's name in timm where it is just that network, so that weights made for it fit."""
 
@@ -80,7 +82,7 @@ def _from_timm(name: str) -> EncoderSpec:
             raise ValueError(f"timm's {name} does not take these options: {error}.") from error
 
     takes = ("size", "drop_path_rate") if one_size else ("drop_path_rate",)
-    return EncoderSpec(build, layer=None, takes=takes, timm=name)
+    return EncoderSpec(build, layer=None, takes=takes, smallest=None, timm=name)
 
 
 def _small_vit(width: int = 16, size: int = 32) -> nn.Module:
@@ -113,6 +115,7 @@ ENCODERS: dict[str, EncoderSpec] = {
         partial(timm_network, "tf_efficientnet_lite0"),
         layer="blocks.4",
         takes=("drop_path_rate",),
+        smallest=None,
         timm="tf_efficientnet_lite0",
     ),
     "swin-t": _transformer("swin_tiny_patch4_window7_224", layer="layers.2", channels_last=True, multiple=32),
@@ -200,11 +203,11 @@ class Network:
         known = {"width": self.width, "size": size, "drop_path_rate": self.drop_path}
         given = {name: known[name] for name in spec.takes}
         encoder = build_encoder(self.name, layer=self.layer, **given, **options)
-        stride = largest_stride(encoder.network) if spec.timm else 1
-        if size < stride:
+        smallest = largest_stride(encoder.network) if spec.smallest is None else spec.smallest
+        if size < smallest:
             raise ValueError(
-                f"{self.name} sees {stride} pixels as one position, so pictures of {size} px leave nothing: "
-                f"take --data.size {stride} or more, or a network for small pictures (resnet18-cifar)."
+                f"{self.name} sees {smallest} pixels as one position, so pictures of {size} px leave nothing: "
+                f"take --data.size {smallest} or more, or a network for small pictures (resnet18-cifar)."
             )
         encoder.hold(freeze_stages(encoder.network, self.frozen), norms=self.freeze_norm)
         return encoder

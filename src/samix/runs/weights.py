@@ -29,10 +29,10 @@ class SavedEncoder(NamedTuple):
     """Side of the pictures it was trained on."""
     classes: tuple[str, ...]
     """Names of the classes of its dataset."""
+    stats: Stats | None
+    """How its pictures were normalised; None where a run of before 0.2 does not tell."""
     data: Data | None
     """The data of the run's config.yaml; None where there is no such file."""
-    stats: Stats | None = None
-    """How its pictures were normalised; None where a run of before 0.2 does not tell."""
 
 
 def save_weights(path: Path, tensors: dict[str, Tensor], metadata: dict[str, Any]) -> None:
@@ -73,7 +73,7 @@ def load_encoder(run: Path) -> SavedEncoder:
     except RuntimeError as error:
         raise ValueError(f"the weights in {path} do not fit {network}: {error}") from error
     stats = Stats(tuple(about["mean"]), tuple(about["std"])) if "mean" in about and "std" in about else None
-    return SavedEncoder(encoder, network, size, classes, read_data(run / CONFIG), stats)
+    return SavedEncoder(encoder, network, size, classes, stats, read_data(run / CONFIG))
 
 
 def load_mixer(source: str | PathLike[str]) -> FrozenMixer:
