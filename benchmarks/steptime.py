@@ -4,11 +4,15 @@ python benchmarks/steptime.py                        the table of docs/speed.md,
 python benchmarks/steptime.py --rows samix --json    one row beside plain, as JSON
 python benchmarks/steptime.py --rows mixups          every hand-made policy beside plain
 python benchmarks/steptime.py --rows ssl             pre-training: MoCo v2 as 1, and mixups inside it
+python benchmarks/steptime.py --rows samix-p         a frozen Mixer (SAMix-P)
+python benchmarks/steptime.py --rows r50 --batch 8   ResNet-50 at 224 px: plain, SAMix, SAMix-P
 
 A step is forward, backward, optimizer step and momentum update of the cifar100-r18 recipes (ResNet-18
 with CIFAR stem, 32 px, 100 classes, float32, channels-last) on one random batch. The rows take turns, and
 a row's ratio is the median over rounds of its time to plain's time in the same round, so a machine that
-is busy for a while slows both sides of the ratio. Floating-point operations are counted beside it: that
+is busy for a while slows both sides of the ratio. The frozen Mixer of SAMix-P is a fresh one, which takes as
+long as a trained one: at 32 px it reads a small ResNet of width 16 at 16 px, at 224 px EfficientNet-Lite0 at
+96 px. Floating-point operations are counted beside it: that
 ratio is the same on every machine.
 """
 
@@ -19,7 +23,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from rich.console import Console
@@ -27,19 +31,21 @@ from rich.table import Table
 from timing import interleave
 from torch.utils.flop_counter import FlopCounterMode
 
-from samix.data.datasets import CIFAR_STATS, Data
+from samix.contract import Context, Model
+from samix.data.datasets import CIFAR_STATS, IMAGENET_STATS, Data
 from samix.engine.memory import keep_freed_memory
 from samix.engine.optim import build_optimizer
 from samix.engine.pretraining import Pretraining
 from samix.engine.recipe import Recipe
 from samix.engine.training import Training
-from samix.learned import Speed
+from samix.learned import FrozenMixer, MixerConfig, Speed
+from samix.learned.frozen import Painter
 from samix.learned.samix_c import ClusterMixup
 from samix.learned.samix_i import InstanceMixup
 from samix.methods.ssl.moco import MoCoV2
 from samix.mixups import MIXUPS
 from samix.nn.zoo import Network
-from samix.recipes import CIFAR100_R18
+from samix.recipes import CIFAR100_R18, IMAGENET_R50
 from samix.recipes.base import speedy
 from samix.runs.provenance import peak_memory_mb
 
@@ -62,6 +68,34 @@ SSL: dict[str, Recipe] = {
     "moco-v2+samix-c": replace(MOCO, mixup=ClusterMixup()),
 }
 
+
+@dataclass(frozen=True, kw_only=True)
+class FreshMixer:
+    """SAMix-P with a Mixer that nobody has trained."""
+
+    encoder: Network
+    """What the Mixer reads."""
+    size: int
+    """Side of the pictures in which it reads."""
+
+    mixes: ClassVar[bool] = True
+    learned: ClassVar[bool] = False
+
+    def build(self, method: Model, context: Context) -> Model:
+        """The method with its images mixed by the frozen Mixer."""
+        encoder = self.encoder.build(self.size)
+        painter = Painter(
+            encoder, MixerConfig().build(encoder.probe(self.size)[0]), IMAGENET_STATS, self.size
+        )
+        return FrozenMixer(painter=painter.to(memory_format=torch.channels_last)).build(method, context)
+
+
+LARGE = IMAGENET_R50.rows["plain"]
+R50: dict[str, Recipe] = {
+    "plain-r50": LARGE,
+    "samix-r50": IMAGENET_R50.rows["samix"],
+    "samix-p-r50": replace(LARGE, mixup=FreshMixer(encoder=Network(name="lite0"), size=96)),
+}
 ROWS: dict[str, Recipe] = {
     "plain": PLAIN,
     "plain-vit": VIT,
@@ -70,6 +104,8 @@ ROWS: dict[str, Recipe] = {
     "samix": SAMIX,
     "samix-fast": CIFAR100_R18.rows["samix-fast"],
     "samix-fast-one-head": speedy(replace(SAMIX, objective=replace(SAMIX.objective, clean_head=False))),
+    "samix-p": replace(PLAIN, mixup=FreshMixer(encoder=Network(name="small-resnet"), size=16)),
+    **R50,
     **SSL,
 }
 
@@ -83,6 +119,8 @@ def baseline(row: str) -> str:
     """The row that another one is compared with."""
     if row in SSL:
         return "moco-v2"
+    if row in R50:
+        return "plain-r50"
     return "plain-vit" if row in ATTENTIVE or row == "plain-vit" else "plain"
 
 
@@ -185,7 +223,8 @@ def as_table(results: Sequence[Result], rounds: int, batch: int) -> Table:
     """The results for a person."""
     table = Table(
         title=f"Training step, batch {batch}, median of {rounds} rounds",
-        caption="ResNet-18 with CIFAR stem, 32 px, float32; ratios are to plain, in pre-training to MoCo v2",
+        caption="ResNet-18 with CIFAR stem, 32 px (r50: ResNet-50, 224 px), float32; ratios are to plain, in "
+        "pre-training to MoCo v2",
     )
     table.add_column("row")
     for column in ("threads", "seconds", "ratio", "FLOPs ratio", "peak MB"):
@@ -202,8 +241,9 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description="Time of a training step, as a ratio to plain training.")
     parser.add_argument(
-        "--rows", nargs="+", choices=[*ROWS, "mixups", "ssl"], default=list(USUAL), metavar="ROW",
-        help=f"rows to measure, of {', '.join(ROWS)}; mixups: every hand-made policy, ssl: pre-training",
+        "--rows", nargs="+", choices=[*ROWS, "mixups", "ssl", "r50"], default=list(USUAL), metavar="ROW",
+        help=f"rows to measure, of {', '.join(ROWS)}; mixups: every hand-made policy, ssl: pre-training, "
+        "r50: ResNet-50 at 224 px",
     )  # fmt: skip
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2], help="numbers of CPU threads")
     parser.add_argument("--rounds", type=int, default=20, help="times that every row takes its turn")
@@ -221,7 +261,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(run_alone(options.peak, options.batch, options.threads[0]))
         return
     hand_made = [name for name in MIXUPS if name not in SLOW]
-    several = {"mixups": hand_made, "ssl": list(SSL)}
+    several = {"mixups": hand_made, "ssl": list(SSL), "r50": list(R50)}
     rows = [name for row in options.rows for name in several.get(row, [row])]
     results = benchmark(rows, options.threads, options.rounds, options.batch)
     if options.json:

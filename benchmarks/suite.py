@@ -82,14 +82,14 @@ def check_settings(folder: Path, recipe: Recipe) -> None:
         )
 
 
-def train(family: str, row: str, seed: int, runs: Path) -> None:
-    """One run in a process of its own, with its log beside it."""
+def train(family: str, row: str, seed: int, runs: Path, fields: Sequence[str] = ()) -> None:
+    """One run in a process of its own, with its log beside it; `fields` override those of the recipe."""
     folder = folder_of(runs, family, row, seed)
     if finished(folder):
         return
     folder.mkdir(parents=True, exist_ok=True)
     command = "pretrain" if family in PRETRAININGS else "train"
-    words = [command, f"{family}/{row}", "--seed", str(seed), "--machine.threads", "1"]
+    words = [command, f"{family}/{row}", "--seed", str(seed), "--machine.threads", "1", *fields]
     if runs != Path("runs"):
         words += ["--out", str(folder)]
     with (folder / "train.log").open("a") as log:

@@ -2,7 +2,7 @@
 
 from os import PathLike
 
-from samix import _moved, _torchvision  # noqa: F401  (must come before anything that imports torchvision)
+from samix import _moved, _threads, _torchvision  # noqa: F401  (before torch, before torchvision)
 from samix.core.mixed import Mixed, blend
 from samix.core.pairing import Pairing, draw_pairing
 from samix.evaluate.mixed_accuracy import mixed_accuracy

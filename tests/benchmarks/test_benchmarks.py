@@ -63,13 +63,14 @@ MOST_WORK = {
     "automix": 2.94,
     "samix": 2.94,
     "samix-fast": 1.62,
+    "samix-p": 1.05,  # its small encoder looks at pictures of 16 px, without gradients
     "samix-fast-one-head": 1.72,  # 6 of 16 pictures; of 64 it is 1.66
     "moco-v2+mixup": 1.76,
     "moco-v2+samix-i": 2.46,
     "moco-v2+samix-i-fast": 2.08,
     "moco-v2+samix-c": 2.46,
 }
-QUICK = ("mixup", "samix", "samix-fast")
+QUICK = ("mixup", "samix", "samix-fast", "samix-p")
 
 
 @pytest.mark.parametrize(
@@ -79,6 +80,14 @@ def test_value_work_of_a_step(steptime, work, row):
     # Two encoder steps (2), maps without the last stage (.25), frozen forward and input gradient (.67). MoCo
     # itself is an encoder step and a forward (1.33), to which these add.
     assert work(row) / work(steptime.baseline(row)) <= MOST_WORK[row]
+
+
+@pytest.mark.slow
+def test_value_work_of_a_frozen_mixer_at_224_px(steptime):
+    work = {row: steptime.count_flops(steptime.make_step(steptime.ROWS[row], 2)) for row in steptime.R50}
+    assert 1.0 < work["samix-p-r50"] / work["plain-r50"] < 1.05
+    assert work["samix-r50"] > 2 * work["plain-r50"]
+    assert {steptime.baseline(row) for row in steptime.R50} == {"plain-r50"}
 
 
 def test_error_unknown_row_is_refused(steptime, capsys):

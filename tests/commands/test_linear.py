@@ -41,7 +41,9 @@ def test_value_a_protocol(linear, folder, protocol):
     opened = open_run(folder, [])
     expected = linear_probe(opened.encoder, opened.split, opened.data, probe)
     assert printed["protocol"] == protocol and probe.epochs == 4 and probe.batch_size == 8
-    assert {name: printed[name] for name in ("top1", "top5", "ece")} == pytest.approx(expected._asdict())
+    assert {name: printed[name] for name in ("top1", "top5", "ece", "cross_entropy")} == pytest.approx(
+        expected._asdict()
+    )
 
 
 def test_value_milestones(linear, folder):

@@ -6,7 +6,7 @@ import torch
 from samix.data.datasets import Data
 from samix.engine.machine import Machine
 from samix.engine.optim import Optimizer
-from samix.engine.recipe import policy_name, to_dict
+from samix.engine.recipe import fit_batch, policy_name, to_dict
 from samix.engine.training import POLICIES, Training
 from samix.learned.mixer import MixerConfig
 from samix.learned.samix import LearnedMixup, SAMix
@@ -115,3 +115,22 @@ def test_value_transformers_are_built_for_the_size_of_the_pictures(name, side):
 def test_error_settings(unchecked_shapes, make, words):
     with pytest.raises(ValueError, match=words):
         make()
+
+
+@pytest.mark.parametrize(
+    ("pictures", "steps", "parts", "batch"),
+    [
+        (1000, 4, 1, 36),
+        (144, 4, 1, 36),
+        (143, 4, 1, 35),
+        (20, 4, 1, 5),
+        (3, 4, 1, 2),
+        (20, 0, 1, 36),
+        (50, 4, 2, 12),
+    ],
+)
+def test_value_few_pictures_have_small_batches(pictures, steps, parts, batch):
+    recipe = Training(batch_size=36, min_steps=steps, machine=Machine(accumulate=parts))
+    fitted = fit_batch(recipe, pictures)
+    assert fitted.batch_size == batch and fitted.batch_size % parts == 0
+    assert fit_batch(fitted, pictures) == fitted, "a run that goes on"

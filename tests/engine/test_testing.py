@@ -53,8 +53,9 @@ def test_value_testing_changes_nothing(parts):
 
 
 def test_value_row():
-    scores = {"mix_q": Score(50.0, 90.0, 5.0), "one_q": Score(60.0, 95.0, 4.0)}
-    assert head_scores(scores) == {"top1": 50.0, "top5": 90.0, "ece": 5.0, "top1_one_q": 60.0}
+    scores = {"mix_q": Score(50.0, 90.0, 5.0, 1.5), "one_q": Score(60.0, 95.0, 4.0, 1.0)}
+    row = {"top1": 50.0, "top5": 90.0, "ece": 5.0, "cross_entropy": 1.5, "top1_one_q": 60.0}
+    assert head_scores(scores) == row
 
 
 def test_error_a_model_that_has_blown_up(parts):

@@ -1,9 +1,14 @@
 """Every row of every family: it builds, its name says its policy, and the paper's settings are there."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 
 from samix import recipes
+from samix.data import IMAGENET_STATS
+from samix.data import test_view as view_in_tests
+from samix.engine.pretrained import PretrainedMixup
 from samix.engine.recipe import policy_name
 from samix.engine.training import POLICIES
 from samix.learned.samix import LearnedMixup
@@ -25,21 +30,43 @@ def test_value_families_have_the_rows_of_the_table(family):
 def test_value_every_row_is_found_and_named_after_its_policy(name):
     row = name.partition("/")[2]
     assert find_recipe(name) == (name, ROWS[name])
-    assert policy_name(ROWS[name]) == row.partition("-")[0].rstrip("2")
+    frozen = row.endswith("-p")  # the Mixer of SAMix or SAMix-C, pre-trained
+    assert policy_name(ROWS[name]) == ("samix-p" if frozen else row.partition("-")[0].rstrip("2"))
     assert row.endswith("-clean") <= (ROWS[name].objective.clean_weight > 0)
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_value_every_row_builds(name):
+def test_value_every_row_builds(name, request):
     recipe = ROWS[name]
     # Shapes without weights; probing runs the network, which needs no data on the meta device.
-    with torch.device("meta"):
-        model = recipe.build(10)
+    device = torch.device("meta")
+    if isinstance(recipe.mixup, PretrainedMixup):
+        run = str(request.getfixturevalue("finished"))
+        recipe, device = replace(recipe, mixup=replace(recipe.mixup, mixer=run)), torch.device("cpu")
+    with device:
+        model = recipe.build(10, IMAGENET_STATS, initial=False)
     method = getattr(model, "method", model)
     assert method.head.out_features == 10
     branch = recipe.objective.clean_weight > 0 and recipe.objective.clean_head
     assert (method.clean_head is not None) == branch
     assert ("mixer" in model.parameter_groups()) == isinstance(recipe.mixup, LearnedMixup)
+
+
+@pytest.mark.parametrize("family", ["folder", "flowers-lite0", "pets-lite0"])
+def test_value_families_of_few_pictures_start_from_weights(family):
+    for name, recipe in RECIPES[family].rows.items():
+        assert (recipe.encoder.name, recipe.encoder.weights) == ("lite0", "lite0")
+        assert (recipe.optimizer.lr, recipe.optimizer.head_lr, recipe.batch_size) == (0.02, 5.0, 36)
+        branch = name.endswith("-clean") or name.startswith(("samix", "automix"))
+        assert recipe.objective.clean_weight == branch and not recipe.objective.clean_head
+        assert recipe.data.test == "val", "settings are chosen on validation pictures"
+
+
+def test_value_a_folder_takes_any_size():
+    recipe = RECIPES["folder"].rows["plain"]
+    for size in (64, 224):
+        view = view_in_tests(replace(recipe.data, size=size))
+        assert view([torch.zeros(3, 300, 200, dtype=torch.uint8)]).shape == (1, 3, size, size)
 
 
 @pytest.mark.parametrize("family", RECIPES)

@@ -68,14 +68,14 @@ def test_error_of_a_broken_line_in_the_middle(tmp_path):
 
 
 def test_value_a_run_that_begins_tells_its_settings_and_its_start_and_is_not_finished(tmp_path):
-    settings = {"mixup": {"name": "cutmix", "alpha": 1.0}, "epochs": 3, "data": {"root": None}}
+    settings = {"mixup": {"name": "cutmix", "alpha": 1.0}, "epochs": 3, "machine": {"threads": None}}
     start = Start("demo/cutmix", "samix train demo/cutmix", "abc", 24, 12)
     write_summary(tmp_path, {"top1": 50.0})
     assert read_record(tmp_path / "summary.json") == {"top1": 50.0}
     begin_run(tmp_path, settings, start)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["config.yaml", "run.json"]
     assert read_config(tmp_path / "config.yaml") == settings
-    assert list(yaml.safe_load((tmp_path / "config.yaml").read_text())) == ["mixup", "epochs", "data"]
+    assert list(yaml.safe_load((tmp_path / "config.yaml").read_text())) == ["mixup", "epochs", "machine"]
     told = {name: value for name, value in start._asdict().items() if value is not None}
     assert read_record(tmp_path / "run.json") == told
     assert Start(**read_record(tmp_path / "run.json")) == start

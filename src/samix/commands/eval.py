@@ -13,7 +13,7 @@ from samix.engine.testing import evaluate
 
 
 def run(words: list[str]) -> None:
-    """Prints top-1, top-5 and ECE of every head."""
+    """Prints top-1, top-5, ECE and cross-entropy of every head."""
     parser = argparse.ArgumentParser(
         prog="samix eval",
         usage="samix eval RUN [--json] [--field value ...]",
@@ -38,7 +38,7 @@ def run(words: list[str]) -> None:
     if options.json:
         print(json.dumps({head: score._asdict() for head, score in scores.items()}, indent=2))
         return
-    table = Table("head", "top-1 %", "top-5 %", "ECE %", title=f"{options.run}, step {step}")
+    table = Table("head", "top-1 %", "top-5 %", "ECE %", "cross-entropy", title=f"{options.run}, step {step}")
     for head, score in scores.items():
         table.add_row(head, *(f"{value:.2f}" for value in score))
     Console().print(table)

@@ -31,10 +31,13 @@ ADDED: dict[str, dict[str, Any]] = {
 }
 """Settings of learned mixups that came later, with what was done before."""
 ADDED_TO_RECIPES: dict[str, dict[str, Any]] = {
+    "data": {"test": "val", "test_zoom": None, "shrink": None},
     "encoder": {"layer": None, "weights": None, "frozen": 0, "freeze_norm": False},
     "optimizer": {"head_lr": 1.0, "layer_decay": 1.0},
 }
 """The same of every recipe, by group."""
+ADDED_FIELDS: dict[str, Any] = {"min_steps": 0}
+"""The same of every recipe, outside of groups."""
 
 
 def warn_of(old: str, new: str, *, depth: int) -> None:

@@ -22,12 +22,15 @@ from samix.core.checks import (
 from samix.core.seeds import fold
 from samix.core.shapes import Labels, Stats
 from samix.core.words import suggest
-from samix.data import tiny_imagenet
+from samix.data import photos, tiny_imagenet
 from samix.data.cifar import FOLDERS, cifar_source, read_cifar
-from samix.data.folders import LazyPictures, read_folder, read_pictures
+from samix.data.folders import LazyPictures, read_folder, read_pictures, warn_of_unreadable
 from samix.data.packs import Packed, find_root, join_splits, read_pack
+from samix.data.photos import Chosen
 from samix.data.synthetic import SHAPES, draw_pictures
+from samix.data.trees import read_tree
 
+TestedOn: TypeAlias = Literal["val", "test"]
 ViewName: TypeAlias = Literal["crop-flip", "resized-crop", "none"]
 """Training views; `views.BUILDERS` makes them."""
 SHOWN = 400
@@ -70,7 +73,8 @@ class Data:
     """Which pictures, and how they are seen in training and testing."""
 
     name: str = "synthetic"
-    """A name of DATASETS: synthetic, digits, cifar10, cifar100, tiny-imagenet, folder, pictures."""
+    """A name of DATASETS: synthetic, digits, cifar10, cifar100, tiny-imagenet, flowers102, oxford-pets,
+    caltech101, folder, pictures."""
     root: str | None = None
     """Folder of the dataset (`folder`, `pictures`: or a pack, .npz); without it $SAMIX_DATA, then ./data."""
     size: int = 32
@@ -89,6 +93,12 @@ class Data:
     """Short side before the centre crop of a test picture; null: resized to `size` only if needed."""
     workers: int = 0
     """Processes that prepare batches, at most one per core; sets in memory need none."""
+    test: TestedOn = "val"
+    """What a run is tested on: val, to choose settings by, or test, for the last word; for sets with both."""
+    test_zoom: float | None = None
+    """Short side before the centre crop in multiples of `size`, where test_resize is null."""
+    shrink: float | None = None
+    """Short side to which pictures of a folder are reduced when read, in multiples of `size`; null: as is."""
 
     def __post_init__(self) -> None:
         if self.name not in DATASETS:
@@ -102,6 +112,13 @@ class Data:
         check_at_least(8, self, "data", "size")
         check_positive_share(self, "data", "min_scale")
         check_not_negative(self, "data", "workers")
+        more = "must be at least 1, or null"
+        check_fields(self, "data", ("test_zoom", "shrink"), lambda times: times >= 1, more)
+        if self.test == "test" and self.name not in WITH_TEST:
+            raise ValueError(
+                f"data.test is 'test', but {self.name!r} has one set of pictures to test on: "
+                f"leave it at val. Both are there in {', '.join(WITH_TEST)}."
+            )
         pair = "must be at least 2 (a pair), or null for all"
         check_fields(self, "data", ("train_pictures", "test_pictures"), lambda count: count >= 2, pair)
         if self.test_resize is not None and self.test_resize < self.size:
@@ -116,11 +133,31 @@ def load_data(data: Data) -> Split:
     split = DATASETS[data.name](data)
     train = balanced_subset(split.train, data.train_pictures, data.subset_seed, "train")
     test = balanced_subset(split.test, data.test_pictures, data.subset_seed, "test")
-    return split._replace(train=decode_pictures(train), test=decode_pictures(test))
+    decoded = split._replace(train=decode_pictures(train), test=decode_pictures(test))
+    unreadable = [path for images in (train, test) for path in left_out(images)]
+    if unreadable:
+        warn_of_unreadable(list(dict.fromkeys(unreadable)))
+        check_classes(decoded.train)
+    return decoded
+
+
+def left_out(images: ImageSet) -> list[Path]:
+    """The files of a set that cannot be read."""
+    return images.pictures.unreadable or [] if isinstance(images.pictures, LazyPictures) else []
+
+
+def check_classes(train: ImageSet) -> None:
+    """Refuses a set that has lost all training pictures of a class."""
+    counts = train.labels.bincount(minlength=len(train.classes)).tolist()
+    if lost := [name for name, count in zip(train.classes, counts, strict=True) if not count]:
+        raise ValueError(f"no training picture can be read of the classes {', '.join(lost)}. Repair some.")
 
 
 def decode_pictures(images: ImageSet) -> ImageSet:
     """Decodes the pictures of a pack or a folder, once it is known which ones are wanted."""
+    if isinstance(images.pictures, LazyPictures) and images.pictures.unreadable is not None:
+        pictures, kept = images.pictures.decode_readable()
+        return images._replace(pictures=pictures, labels=images.labels[kept])
     if isinstance(images.pictures, Packed | LazyPictures):
         return images._replace(pictures=images.pictures.decode())
     return images
@@ -130,21 +167,26 @@ def balanced_subset(images: ImageSet, count: int | None, seed: int, which: str) 
     """`count` pictures with equally many of every class (within one), chosen by `seed`."""
     if count is None or count == len(images.labels):
         return images
-    if count > len(images.labels):
+    chosen = balanced_positions(images.labels, count, seed, which)
+    return ImageSet(pick(images.pictures, chosen), images.labels[chosen], images.classes)
+
+
+def balanced_positions(labels: Labels, count: int, seed: int, which: str) -> Tensor:
+    """Positions [count] of equally many pictures of every class (within one), chosen by `seed`."""
+    if count > len(labels):
         raise ValueError(
-            f"data.{which}_pictures is {count}, but the set has only {len(images.labels)}. "
+            f"data.{which}_pictures is {count}, but the set has only {len(labels)}. "
             f"--data.{which}_pictures null takes all."
         )
     generator = torch.Generator().manual_seed(fold(seed, which))
-    order = torch.randperm(len(images.labels), generator=generator)
-    labels = images.labels[order]
+    order = torch.randperm(len(labels), generator=generator)
+    shuffled = labels[order]
     # Rank of every picture within its class: the first of each class come first.
-    rank = torch.empty_like(labels)
-    for label in labels.unique():
-        mine = labels == label
+    rank = torch.empty_like(shuffled)
+    for label in shuffled.unique():
+        mine = shuffled == label
         rank[mine] = torch.arange(int(mine.sum()))
-    chosen = order[rank.argsort(stable=True)[:count]]
-    return ImageSet(pick(images.pictures, chosen), images.labels[chosen], images.classes)
+    return order[rank.argsort(stable=True)[:count]]
 
 
 def pick(pictures: Pictures, chosen: Tensor) -> Pictures:
@@ -225,10 +267,41 @@ def _tiny_imagenet(data: Data) -> Split:
 def _folder(data: Data) -> Split:
     if data.root is None:
         raise FileNotFoundError(
-            "the dataset 'folder' needs --data.root: a folder with train/ and val/ inside, or a pack."
+            "the dataset 'folder' needs --data.root: a folder of class folders, or with such in train/ and "
+            "val/, or a pack."
         )
-    root = Path(data.root)
-    return _split(_labelled_pack(root) if root.is_file() else read_folder(root), IMAGENET_STATS)
+    root, short = Path(data.root), None if data.shrink is None else round(data.shrink * data.size)
+    if root.is_file():
+        return _split(_labelled_pack(root), IMAGENET_STATS)
+    if not root.is_dir():
+        raise FileNotFoundError(
+            f"data.root {root} is not a folder. It should hold a folder per class, or train/ and val/."
+        )
+    unreadable: list[Path] = []
+    parts = (
+        read_folder(root, test=data.test, short=short, unreadable=unreadable)
+        if (root / "train").is_dir()
+        else read_tree(root, unreadable, short)
+    )
+    classes = len(parts["train"][2])
+    if data.train_pictures is not None and data.train_pictures < classes:
+        raise ValueError(
+            f"data.train_pictures is {data.train_pictures}, fewer than the {classes} classes in {root}: some "
+            "would have nothing to learn from."
+        )
+    return _split(parts, IMAGENET_STATS)
+
+
+def _photos(read: Callable[[Path, TestedOn, Chosen], dict[str, Any]], pack: str) -> Callable[[Data], Split]:
+    def load(data: Data) -> Split:
+        def chosen(labels: Labels) -> Tensor | None:
+            count = data.train_pictures
+            return None if count is None else balanced_positions(labels, count, data.subset_seed, "train")
+
+        root = find_root(data.root, data.name, (pack,), f"the pack {pack} (docs/few_photos.md)")
+        return _split(read(root / pack, data.test, chosen), IMAGENET_STATS)
+
+    return load
 
 
 def _pictures(data: Data) -> Split:
@@ -237,7 +310,7 @@ def _pictures(data: Data) -> Split:
             "the dataset 'pictures' needs --data.root: a folder with pictures in it or below, or a pack."
         )
     root = Path(data.root)
-    pictures = join_splits(read_pack(root)) if root.is_file() else read_pictures(root)
+    pictures = join_splits(read_pack(root)) if root.is_file() else read_pictures(root, [])
     part = ImageSet(pictures, torch.zeros(len(pictures), dtype=torch.long), ("picture",))
     shown = torch.arange(min(len(part.labels), SHOWN))
     test = part._replace(pictures=pick(part.pictures, shown), labels=part.labels[shown])
@@ -245,12 +318,17 @@ def _pictures(data: Data) -> Split:
 
 
 EMBEDDED = ("synthetic", "digits")
+WITH_TEST = ("flowers102", "oxford-pets", "folder")
+"""Sets whose pictures for validation and for the last test are told apart."""
 DATASETS: dict[str, Callable[[Data], Split]] = {
     "synthetic": _synthetic,
     "digits": _digits,
     "cifar10": _cifar(10),
     "cifar100": _cifar(100),
     "tiny-imagenet": _tiny_imagenet,
+    "flowers102": _photos(photos.read_flowers, "flowers102.npz"),
+    "oxford-pets": _photos(photos.read_pets, "oxford_pets.npz"),
+    "caltech101": _photos(photos.read_caltech, "caltech101.npz"),
     "folder": _folder,
     "pictures": _pictures,
 }

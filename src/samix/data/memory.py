@@ -24,6 +24,26 @@ def read_all(read: Callable[[int], Tensor], count: int) -> Tensor | list[Tensor]
         return _fill(torch.empty(count, *shapes.pop(), dtype=torch.uint8), read, pool)
 
 
+def read_readable(
+    read: Callable[[int], Tensor], count: int
+) -> tuple[Tensor | list[Tensor], dict[int, Exception]]:
+    """`read_all` of the pictures that can be read, and by position why the others cannot."""
+    failed: dict[int, Exception] = {}
+
+    def try_read(position: int) -> Tensor:
+        try:
+            return read(position)
+        except (ValueError, OSError) as error:
+            failed[position] = error
+            return torch.empty(3, 0, 0, dtype=torch.uint8)
+
+    pictures = read_all(try_read, count)
+    if not failed or len(failed) == count:
+        return pictures, failed
+    kept = [picture for i, picture in enumerate(pictures) if i not in failed]
+    return torch.stack(kept) if len({picture.shape for picture in kept}) == 1 else kept, failed
+
+
 def _fill(whole: Tensor, read: Callable[[int], Tensor], pool: Executor) -> Tensor | list[Tensor]:
     # Each picture goes to its place as soon as it is read: a list to be stacked would hold all twice.
     def place(start: int) -> dict[int, Tensor]:

@@ -18,7 +18,7 @@ from samix.engine.export import export_weights
 from samix.engine.initial import load_split
 from samix.engine.optim import set_learning_rates
 from samix.engine.progress import Progress
-from samix.engine.recipe import Recipe, to_dict
+from samix.engine.recipe import Recipe, fit_batch, to_dict
 from samix.engine.resume import snapshot
 from samix.engine.samples import measure_following, write_retention, write_samples
 from samix.engine.setup import make_fabric, prepare, share_buffers
@@ -46,7 +46,9 @@ def train(recipe: Recipe, folder: Path, *, name: str, command: str = "", quiet: 
 
 def run(fabric: Fabric, recipe: Recipe, folder: Path, name: str, command: str, quiet: bool) -> Summary:
     """One process's part of a training run."""
-    split, task = load_split(recipe, folder), task_of(recipe)
+    split = load_split(recipe, folder)
+    recipe = fit_batch(recipe, len(split.train.labels))
+    task = task_of(recipe)
     model, wrapped, optimizer, start = prepare(fabric, recipe, folder, task, split)
     plan = TrainPlan(
         len(split.train.labels), recipe.batch_size, recipe.epochs,

@@ -5,11 +5,11 @@ The same value is what a recipe file holds, what the command line overrides fiel
 (pretraining.py) does without.
 """
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar
 
 from samix.contract import Plain
-from samix.core.checks import check_at_least
+from samix.core.checks import check_at_least, check_not_negative
 from samix.data.datasets import Data
 from samix.engine.machine import Machine
 from samix.engine.optim import Optimizer
@@ -34,6 +34,8 @@ class Recipe:
     """Passes over the training pictures."""
     batch_size: int = 100
     """Pictures per step, over all processes."""
+    min_steps: int = 0
+    """Steps that an epoch has at least: with few pictures batches are smaller than batch_size; 0: never."""
     eval_every: int = 1
     """Epochs between two tests; each of the last 10 is tested anyway (pre-training: the last)."""
     save_every: int = 1
@@ -49,6 +51,7 @@ class Recipe:
 
     def __post_init__(self) -> None:
         check_at_least(1, self, "", "epochs", "eval_every", "save_every")
+        check_not_negative(self, "", "min_steps")
         if self.batch_size < 2:
             raise ValueError(
                 f"batch_size must be at least 2 (mixing takes two pictures, batch-norm more than one), "
@@ -60,6 +63,15 @@ class Recipe:
                 f"batch_size {self.batch_size} in {parts} parts (devices x nodes x accumulate) leaves less "
                 f"than {least} to a part: take a larger --batch_size or fewer parts."
             )
+
+
+def fit_batch(recipe: Recipe, pictures: int) -> Recipe:
+    """The recipe with the batches that leave `min_steps` steps to an epoch, or as it is."""
+    if not recipe.min_steps or pictures // recipe.batch_size >= recipe.min_steps:
+        return recipe
+    parts = recipe.machine.processes * recipe.machine.accumulate
+    batch = pictures // recipe.min_steps // parts * parts
+    return replace(recipe, batch_size=max(batch, 2 * parts))
 
 
 def choice_name(recipe: Recipe, field_name: str) -> str:

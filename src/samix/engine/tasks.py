@@ -101,6 +101,8 @@ def accuracies(rows: list[Row]) -> Summary:
         "last": tested[-1]["top1"],
         "top5": tested[-1]["top5"],
         "ece": tested[-1]["ece"],
+        # Rows of runs that an earlier version began do not have it.
+        **{name: tested[-1][name] for name in ("cross_entropy",) if name in tested[-1]},
         "heads": {"mix_q": top1} | {key.removeprefix("top1_"): value for key, value in heads.items()},
     }
 

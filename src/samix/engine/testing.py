@@ -61,6 +61,6 @@ def sum_over_processes(fabric: Fabric, counts: Counts) -> Counts:
 
 
 def head_scores(scores: dict[str, Score]) -> Row:
-    """The reported head as top1, top5, ece; every further head as top1_<head>."""
+    """The reported head as top1, top5, ece, cross_entropy; every further head as top1_<head>."""
     (_, reported), *others = scores.items()
     return reported._asdict() | {f"top1_{head}": other.top1 for head, other in others}

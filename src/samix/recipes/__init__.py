@@ -7,7 +7,9 @@ from samix.recipes.base import Family, as_published, row, speedy
 from samix.recipes.base import find_recipe as _find_recipe
 from samix.recipes.cifar10_small import CIFAR10_LONG, CIFAR10_SMALL
 from samix.recipes.embedded import DEMO, DIGITS
+from samix.recipes.few_photos import FLOWERS_LITE0, PETS_LITE0
 from samix.recipes.imagenet import IMAGENET_R18, IMAGENET_R50
+from samix.recipes.own_pictures import FOLDER
 from samix.recipes.small_images import CIFAR100_R18, TINY_R18
 from samix.recipes.ssl_base import PRESETS, Preset, PretrainingFamily
 from samix.recipes.ssl_base import find_pretraining as _find_pretraining
@@ -17,6 +19,9 @@ from samix.recipes.ssl_small import SSL_DEMO, SSL_FOLDER, SSL_SMALL
 RECIPES: dict[str, Family] = {
     "demo": DEMO,
     "digits": DIGITS,
+    "folder": FOLDER,
+    "flowers-lite0": FLOWERS_LITE0,
+    "pets-lite0": PETS_LITE0,
     "cifar10-small": CIFAR10_SMALL,
     "cifar10-long": CIFAR10_LONG,
     "cifar100-r18": CIFAR100_R18,
@@ -56,10 +61,13 @@ __all__ = [
     "CIFAR100_R18",
     "DEMO",
     "DIGITS",
+    "FLOWERS_LITE0",
+    "FOLDER",
     "IMAGENET_R18",
     "IMAGENET_R50",
     "IMAGENET_R50_SSL",
     "IMAGENET_VIT_SSL",
+    "PETS_LITE0",
     "PRESETS",
     "PRETRAININGS",
     "RECIPES",

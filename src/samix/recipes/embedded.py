@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from samix.contract import Plain
 from samix.data import Data
+from samix.engine.machine import Machine
 from samix.engine.optim import Optimizer
 from samix.engine.training import Training
 from samix.learned import AutoMixed, LearnedMixup
@@ -11,10 +12,12 @@ from samix.mixups import CutMix, MixUp
 from samix.nn.zoo import Network
 from samix.recipes.base import Family, row
 
+# One thread: these networks are so small that a second one costs more than it brings (docs/speed.md).
 BASE = Training(
     data=Data(name="synthetic", size=32, train_pictures=480, test_pictures=1200),
     encoder=Network(name="small-resnet", width=8),
     optimizer=Optimizer(lr=0.1, weight_decay=5e-4, mixer_lr=0.1),
+    machine=Machine(threads=1),
     epochs=120,
     batch_size=48,
     eval_every=10,

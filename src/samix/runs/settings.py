@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from samix.core.renamed import ADDED, ADDED_TO_RECIPES, OLD_NAMES, rename
+from samix.core.renamed import ADDED, ADDED_FIELDS, ADDED_TO_RECIPES, OLD_NAMES, rename
 
 MOST = 5
 """How many differences are listed."""
@@ -42,7 +42,8 @@ def comparable(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 def modernise(values: dict[str, Any]) -> dict[str, Any]:
     """Settings as an older version wrote them under the names of today."""
     known = {group: new for group, new in ADDED_TO_RECIPES.items() if isinstance(values.get(group), dict)}
-    values = values | {group: new | values[group] for group, new in known.items()}
+    plain = ADDED_FIELDS if "batch_size" in values else {}  # a part of the settings stays one
+    values = plain | values | {group: new | values[group] for group, new in known.items()}
     mixup = values.get("mixup")
     if not isinstance(mixup, dict) or mixup.get("name") not in LEARNED_MIXUPS:
         return values

@@ -1,0 +1,61 @@
+"""A trained network learns from a few photographs: EfficientNet-Lite0 with ImageNet weights, on a CPU.
+
+samix train flowers-lite0/samix-p   10 pictures of each of 102 flowers
+samix train pets-lite0/samix-p      15 pictures of each of 37 breeds
+ours: results/few_photos.csv; which pictures are for what: docs/few_photos.md
+"""
+
+from dataclasses import replace
+
+from samix.contract import Plain
+from samix.data import Data
+from samix.engine.optim import Optimizer
+from samix.engine.pretrained import PretrainedMixup
+from samix.engine.training import Training
+from samix.learned import AutoMixed, LearnedMixup, MaskLoss
+from samix.methods.supervised import Objective
+from samix.mixups import CutMix, MixUp, PuzzleMix, ResizeMix
+from samix.nn.zoo import Network
+from samix.recipes.base import Family, row, speedy
+
+# The clean branch shares the head that is tested, which suits few pictures: docs/findings.md.
+BASE = Training(
+    data=Data(name="flowers102", size=96, view="resized-crop", min_scale=0.35, test_zoom=1.15),
+    encoder=Network(name="lite0", weights="lite0"),
+    objective=Objective(clean_head=False),
+    optimizer=Optimizer(lr=0.02, head_lr=5.0, weight_decay=1e-4, mixer_lr=0.03),
+    epochs=20,
+    batch_size=36,
+    eval_every=20,
+    save_every=5,
+)
+PETS = replace(BASE.data, name="oxford-pets", train_pictures=555, test_pictures=1480)
+
+
+def photo_rows(base: Training) -> dict[str, Training]:
+    """Hand-made and learned mixups, and Mixers that were trained before (`photos`, `photos-c`)."""
+    samix = row(base, LearnedMixup(mask=MaskLoss(variance=0.0)), clean=1.0)
+    return {
+        "plain": row(base, Plain()),
+        "mixup": row(base, MixUp(alpha=1.0)),
+        "cutmix": row(base, CutMix(alpha=1.0)),
+        "resizemix": row(base, ResizeMix()),
+        "puzzlemix": row(base, PuzzleMix()),
+        "mixup-clean": row(base, MixUp(alpha=1.0), clean=1.0),
+        "cutmix-clean": row(base, CutMix(alpha=1.0), clean=1.0),
+        "automix": row(base, AutoMixed(), clean=1.0),
+        "samix": samix,
+        "samix-fast": speedy(samix),
+        "samix-p": row(base, PretrainedMixup(mixer="photos"), clean=1.0),
+        "samix-c-p": row(base, PretrainedMixup(mixer="photos-c"), clean=1.0),
+    }
+
+
+FLOWERS_LITE0 = Family(
+    "Flowers-102, 10 pictures a class at 96 px, trained EfficientNet-Lite0, 20 epochs, CPU, minutes a row.",
+    photo_rows(BASE),
+)
+PETS_LITE0 = Family(
+    "Oxford Pets, 15 pictures a breed at 96 px, trained EfficientNet-Lite0, 20 epochs, CPU, minutes a row.",
+    photo_rows(replace(BASE, data=PETS)),
+)
