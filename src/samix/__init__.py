@@ -1,6 +1,7 @@
 """samix learns how to mix images: SAMix (arXiv 2111.15454) and the mixups it compares with."""
 
 from os import PathLike
+from typing import TYPE_CHECKING
 
 from samix import _moved, _torchvision  # noqa: F401  (must come before anything that imports torchvision)
 from samix.core.mixed import Mixed, blend
@@ -31,7 +32,17 @@ from samix.nn.encoder import Encoder
 from samix.nn.zoo import ENCODERS, build_encoder
 from samix.version import __version__
 
+if TYPE_CHECKING:
+    from samix.runs.classifier import Classifier
+
 _moved.install()
+
+
+def load_classifier(run: str | PathLike[str]) -> "Classifier":
+    """The classifier of a finished run, ready to use: `load_classifier("runs/mine").predict(files)`."""
+    from samix.runs.classifier import load_classifier as load  # late: it reads files, as below
+
+    return load(run)
 
 
 def load_mixer(source: str | PathLike[str]) -> FrozenMixer:
@@ -73,6 +84,7 @@ __all__ = [
     "build_encoder",
     "draw_pairing",
     "linear_head",
+    "load_classifier",
     "load_mixer",
     "mixed_accuracy",
 ]

@@ -61,7 +61,7 @@ def test_value_run_folder(finished, read_json):
     names = {path.name for path in finished.iterdir()}
     assert names == {
         "config.yaml", "run.json", "metrics.csv", "last.ckpt", "encoder.safetensors", "mixer.safetensors",
-        "config.json", "samples.npz", "retention.csv", "summary.json", ".lock",
+        "config.json", "classifier", "samples.npz", "retention.csv", "summary.json", ".lock",
     }  # fmt: skip
     rows = read_metrics(finished, 99)
     assert [row["epoch"] for row in rows] == [1, 2, 3]
