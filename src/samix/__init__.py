@@ -1,9 +1,11 @@
 """samix learns how to mix images: SAMix (arXiv 2111.15454) and the mixups it compares with."""
 
 from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from samix import _moved, _torchvision  # noqa: F401  (must come before anything that imports torchvision)
+from samix.contract import Model
 from samix.core.mixed import Mixed, blend
 from samix.core.pairing import Pairing, draw_pairing
 from samix.evaluate.mixed_accuracy import mixed_accuracy
@@ -24,6 +26,7 @@ from samix.learned import (
     SAMixI,
     Speed,
 )
+from samix.learned.samix import LearnedMixing
 from samix.methods.around.mixing import Mixing
 from samix.methods.supervised import Objective, Supervised, linear_head
 from samix.mix import Mix
@@ -43,6 +46,16 @@ def load_classifier(run: str | PathLike[str]) -> "Classifier":
     from samix.runs.classifier import load_classifier as load  # late: it reads files, as below
 
     return load(run)
+
+
+def load_model(run: str | PathLike[str]) -> Model:
+    """The model of a run's last checkpoint, in eval mode: `SAMix`, `Mixing`, ... as the run trained it."""
+    from samix.commands.trained import load_model as load  # late: it knows every recipe
+
+    return load(Path(run))
+
+
+LearnedMixing.reader = staticmethod(load_model)  # SAMix.load("runs/mine")
 
 
 def load_mixer(source: str | PathLike[str]) -> FrozenMixer:
@@ -86,5 +99,6 @@ __all__ = [
     "linear_head",
     "load_classifier",
     "load_mixer",
+    "load_model",
     "mixed_accuracy",
 ]
