@@ -67,16 +67,18 @@ def inner_positions(lams: np.ndarray, most: int) -> list[int]:
     return [mixing[k] for k in spread_positions(len(mixing), most)]
 
 
-def sample_figure(samples: Samples, title: str, pairs: int = 5, most: int = 11) -> Figure:
+def sample_figure(
+    samples: Samples, title: str, pairs: int = 5, most: int = 11, inches: float = 0.82
+) -> Figure:
     """One policy: each pair of pictures, then the mixed images over lam with their masks below.
 
-    Without any lam (plain training) it shows the pictures alone.
+    Without any lam (plain training) it shows the pictures alone. `inches` is the side of a tile.
     """
     chosen, pairs = spread_positions(len(samples.lams), most), min(pairs, len(samples.first))
     step, start, top = 1 + GAP, 2.5, 1.0
     height = (2 if chosen else 1) * step + 2 * GAP
     with styled():
-        sheet = Sheet(max(start + len(chosen) * step + GAP, 5.0), top + pairs * height + 0.45)
+        sheet = Sheet(max(start + len(chosen) * step + GAP, 5.0), top + pairs * height + 0.45, inches)
         sheet.write((GAP, 0.3), title, ha="left", fontsize=11, weight="bold")
         for column, word in enumerate(("first", "partner")):
             sheet.write((GAP + column * step + 0.5, top - 0.16), word)
@@ -109,11 +111,11 @@ def same_pairs(samples: Samples, other: Samples) -> bool:
 
 
 def comparison_figure(
-    samples: dict[str, Samples], mixups: dict[str, str], pairs: int = 3, most: int = 5
+    samples: dict[str, Samples], mixups: dict[str, str], pairs: int = 3, most: int = 5, inches: float = 0.66
 ) -> Figure:
     """Several methods (rows) on the same pairs: mixed images over lam, and their masks beside them.
 
-    `samples` by the method's label, `mixups` the policy behind each label.
+    `samples` by the method's label, `mixups` the policy behind each label, `inches` the side of a tile.
     """
     one = next(iter(samples.values()))
     different = [label for label, each in samples.items() if not same_pairs(one, each)]
@@ -124,7 +126,7 @@ def comparison_figure(
     beside = start + len(chosen) * step + 3 * GAP
     height = max(len(samples), 2) * step + 0.3
     with styled():
-        sheet = Sheet(beside + len(chosen) * step + GAP, top + pairs * height + 0.3, inches=0.66)
+        sheet = Sheet(beside + len(chosen) * step + GAP, top + pairs * height + 0.3, inches)
         for column, k in enumerate(chosen):
             for left in (start, beside):
                 sheet.write((left + column * step + 0.5, top - 0.2), f"λ = {one.lams[k]:.2g}", weight="bold")
