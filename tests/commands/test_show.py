@@ -90,7 +90,7 @@ def two(tmp_path):
 def rows_of(monkeypatch) -> list:
     """What the figures of the command are drawn from."""
     drawn: list = []
-    for name in ("sample_figure", "comparison_figure"):
+    for name in ("pair_figure", "comparison_figure"):
         original = getattr(show, name)
 
         def draw(rows, *words, original=original, **options):

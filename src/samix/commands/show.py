@@ -22,7 +22,7 @@ from samix.learned import FrozenMixer
 from samix.mixups import MIXUPS, Hints
 from samix.mixups.base import Policy
 from samix.mixups.saliency import fine_grained_saliency
-from samix.report import Samples, comparison_figure, draw_samples, sample_figure, save_png
+from samix.report import Samples, comparison_figure, draw_samples, pair_figure, save_png
 from samix.runs.files import CONFIG
 from samix.runs.folder import read_run
 
@@ -97,7 +97,7 @@ def draw_pictures(options: argparse.Namespace) -> Figure:
     }
     if learned and len(rows) == 1:
         ((name, samples),) = rows.items()
-        return sample_figure(samples, name, inches=1.4)
+        return pair_figure(samples, name)
     colours = {name: "samix" if isinstance(policies[name], FrozenMixer) else name for name in rows}
     return comparison_figure(rows, colours, most=len(lams), inches=1.2 if learned else 0.66)
 

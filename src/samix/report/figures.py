@@ -67,18 +67,16 @@ def inner_positions(lams: np.ndarray, most: int) -> list[int]:
     return [mixing[k] for k in spread_positions(len(mixing), most)]
 
 
-def sample_figure(
-    samples: Samples, title: str, pairs: int = 5, most: int = 11, inches: float = 0.82
-) -> Figure:
+def sample_figure(samples: Samples, title: str, pairs: int = 5, most: int = 11) -> Figure:
     """One policy: each pair of pictures, then the mixed images over lam with their masks below.
 
-    Without any lam (plain training) it shows the pictures alone. `inches` is the side of a tile.
+    Without any lam (plain training) it shows the pictures alone.
     """
     chosen, pairs = spread_positions(len(samples.lams), most), min(pairs, len(samples.first))
     step, start, top = 1 + GAP, 2.5, 1.0
     height = (2 if chosen else 1) * step + 2 * GAP
     with styled():
-        sheet = Sheet(max(start + len(chosen) * step + GAP, 5.0), top + pairs * height + 0.45, inches)
+        sheet = Sheet(max(start + len(chosen) * step + GAP, 5.0), top + pairs * height + 0.45)
         sheet.write((GAP, 0.3), title, ha="left", fontsize=11, weight="bold")
         for column, word in enumerate(("first", "partner")):
             sheet.write((GAP + column * step + 0.5, top - 0.16), word)
@@ -101,6 +99,25 @@ def sample_figure(
                 sheet.show((start + column * step, row + step), samples.masks[k, pair, 0])
         if chosen:
             sheet.draw_key((1.7, top + pairs * height + 0.1))
+    return sheet.figure
+
+
+def pair_figure(samples: Samples, title: str, inches: float = 1.5) -> Figure:
+    """One policy on one pair of photographs, in large tiles: the two, then mixed images over their masks."""
+    step, start, top = 1 + GAP / 2, 1.85, 0.5
+    with styled():
+        sheet = Sheet(start + len(samples.lams) * step + GAP, top + 2 * step + 0.35, inches)
+        sheet.write((0.45, 0.17), title, ha="left", fontsize=11, weight="bold")
+        for row, (word, picture) in enumerate((("first", samples.first), ("partner", samples.partner))):
+            sheet.show((0.45, top + row * step), picture[0])
+            sheet.write((0.45 - GAP / 2, top + row * step + 0.5), word, ha="right", fontsize=9)
+        sheet.write((start - GAP / 2, top + step + 0.5), "mask", ha="right", color=FAINT)
+        for k, lam in enumerate(samples.lams):
+            left = start + k * step
+            sheet.write((left + 0.5, top - 0.09), f"λ = {lam:.2g}", fontsize=9, weight="bold")
+            sheet.show((left, top), samples.mixed[k, 0])
+            sheet.show((left, top + step), samples.masks[k, 0, 0])
+        sheet.draw_key((start + 1, top + 2 * step + 0.06))
     return sheet.figure
 
 
@@ -183,6 +200,7 @@ __all__ = [
     "attention_figure",
     "comparison_figure",
     "draw_samples",
+    "pair_figure",
     "sample_figure",
     "save_png",
 ]
