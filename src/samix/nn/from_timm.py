@@ -66,7 +66,7 @@ def as_plain_timm(network: nn.Module, head: nn.Linear, size: int) -> Built | Non
     # On a random stream of its own, so that looking leaves no trace.
     with seeded(0), freeze(nn.Sequential(network, head)) as whole:
         plain = timm.create_model(built.name, num_classes=head.out_features, **options).eval()
-        x = torch.rand(2, 3, size, size).to(head.weight)
+        x = torch.randn(2, 3, size, size).to(head.weight)
         try:
             plain.load_state_dict(whole_weights(network, head))
         except RuntimeError:
