@@ -45,6 +45,7 @@ HELPS = {
     "demo": ("--epochs", "--out", "--seed", "No data needed"),
     "train": ("--config", "--mixup", "--seeds", "--optimizer.lr", "--mixup.eta", "examples:", "default: 0.1"),
     "eval": ("--json", "run folder"),
+    "predict": ("--top", "--out", "--batch", "run folder", "CSV"),
     "pretrain": ("--config", "--method", "--mixup", "--seeds", "--method.tau", "--terms.base", "examples:"),
     "knn": ("--k", "--tau", "--json"),
     "linear": ("--protocol", "--exact", "--json"),

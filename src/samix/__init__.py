@@ -1,8 +1,11 @@
 """samix learns how to mix images: SAMix (arXiv 2111.15454) and the mixups it compares with."""
 
 from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from samix import _moved, _threads, _torchvision  # noqa: F401  (before torch, before torchvision)
+from samix.contract import Model
 from samix.core.mixed import Mixed, blend
 from samix.core.pairing import Pairing, draw_pairing
 from samix.evaluate.mixed_accuracy import mixed_accuracy
@@ -23,6 +26,7 @@ from samix.learned import (
     SAMixI,
     Speed,
 )
+from samix.learned.samix import LearnedMixing
 from samix.methods.around.mixing import Mixing
 from samix.methods.supervised import Objective, Supervised, linear_head
 from samix.mix import Mix
@@ -31,7 +35,27 @@ from samix.nn.encoder import Encoder
 from samix.nn.zoo import ENCODERS, build_encoder
 from samix.version import __version__
 
+if TYPE_CHECKING:
+    from samix.runs.classifier import Classifier
+
 _moved.install()
+
+
+def load_classifier(run: str | PathLike[str]) -> "Classifier":
+    """The classifier of a finished run, ready to use: `load_classifier("runs/mine").predict(files)`."""
+    from samix.runs.classifier import load_classifier as load  # late: it reads files, as below
+
+    return load(run)
+
+
+def load_model(run: str | PathLike[str]) -> Model:
+    """The model of a run's last checkpoint, in eval mode: `SAMix`, `Mixing`, ... as the run trained it."""
+    from samix.commands.trained import load_model as load  # late: it knows every recipe
+
+    return load(Path(run))
+
+
+LearnedMixing.reader = staticmethod(load_model)  # SAMix.load("runs/mine")
 
 
 def load_mixer(source: str | PathLike[str] | None = None) -> FrozenMixer:
@@ -76,6 +100,8 @@ __all__ = [
     "build_encoder",
     "draw_pairing",
     "linear_head",
+    "load_classifier",
     "load_mixer",
+    "load_model",
     "mixed_accuracy",
 ]

@@ -12,6 +12,7 @@ COMMANDS = {
     "demo": "train plain, Mixup, CutMix and SAMix on the embedded set and write a page (minutes)",
     "train": "train a recipe in a run folder; the same command again goes on where it stopped",
     "eval": "test a trained run",
+    "predict": "classify pictures of yours with a trained run",
     "pretrain": "learn an encoder without labels, with any method and mixup",
     "knn": "k-NN accuracy of a run's encoder",
     "linear": "linear probe of a run's encoder",

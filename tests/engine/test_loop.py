@@ -61,7 +61,7 @@ def test_value_run_folder(finished, read_json):
     names = {path.name for path in finished.iterdir()}
     assert names == {
         "config.yaml", "run.json", "metrics.csv", "last.ckpt", "encoder.safetensors", "mixer.safetensors",
-        "config.json", "samples.npz", "retention.csv", "summary.json", ".lock",
+        "config.json", "classifier", "samples.npz", "retention.csv", "summary.json", ".lock",
     }  # fmt: skip
     rows = read_metrics(finished, 99)
     assert [row["epoch"] for row in rows] == [1, 2, 3]
@@ -258,6 +258,64 @@ def test_error_checkpoint_of_another_recipe(tiny, finished):
     assert "another recipe" in text and "--out" in text
     assert "epochs: there 3, here 5" in text and "optimizer.lr: there 0.1, here 0.2" in text
     assert (finished / "last.ckpt").read_bytes() == before
+
+
+# ------------------------------------------------------------ more epochs than were asked for at first
+
+
+def test_value_more_epochs_go_on_from_the_last_step(tiny, tmp_path, read_json, monkeypatch):
+    go(tiny(epochs=2), tmp_path)
+    before, steps, original = read_metrics(tmp_path, 99), [], loop.check_finite
+
+    def see(losses: Losses, step: int, epoch: int) -> None:
+        assert not (tmp_path / "summary.json").exists()  # it would call the run finished
+        steps.append(step)
+        original(losses, step, epoch)
+
+    monkeypatch.setattr(loop, "check_finite", see)
+    with pytest.warns(UserWarning, match="behind epoch 2 to epoch 4 instead of 2"):
+        summary = go(tiny(epochs=4), tmp_path)
+    assert steps == list(range(2 * STEPS, 4 * STEPS))
+    rows = read_metrics(tmp_path, 99)
+    assert [row["epoch"] for row in rows] == [1, 2, 3, 4] and rows[:2] == before
+    assert [row["seconds"] for row in rows] == sorted(row["seconds"] for row in rows)
+    assert summary["epochs"] == 4 and read_json(tmp_path / "summary.json")["epochs"] == 4
+    assert summary["last"] == pytest.approx(rows[-1]["top1"], rel=1e-4)
+    assert yaml.safe_load((tmp_path / "config.yaml").read_text())["epochs"] == 4
+    kept = load_checkpoint(tmp_path)
+    assert kept["step"] == 4 * STEPS and kept["recipe"]["epochs"] == 4
+    assert go(tiny(epochs=4), tmp_path)["epochs"] == 4 and len(steps) == 2 * STEPS
+
+
+def test_value_a_longer_run_that_is_cut_off_ends_like_one_that_is_not(tiny, tmp_path, weights, monkeypatch):
+    for name in ("whole", "cut"):
+        go(tiny(epochs=1), tmp_path / name)
+    with pytest.warns(UserWarning, match="to epoch 3 instead of 1"):
+        go(tiny(epochs=3), tmp_path / "whole")
+    with monkeypatch.context() as patch, pytest.warns(UserWarning, match="to epoch 3 instead of 1"):
+        stop_at(patch, 2 * STEPS + 1)
+        with pytest.raises(Interrupted):
+            go(tiny(epochs=3), tmp_path / "cut")
+    go(tiny(epochs=3), tmp_path / "cut")
+    assert same(weights(tmp_path / "whole"), weights(tmp_path / "cut"))
+
+
+def test_value_asked_for_more_epochs_and_then_for_the_first_ones_again(tiny, tmp_path, weights, monkeypatch):
+    go(tiny("plain", epochs=2), tmp_path)
+    before = weights(tmp_path)
+    with monkeypatch.context() as patch, pytest.warns(UserWarning, match="instead of 2"):
+        stop_at(patch, 2 * STEPS)
+        with pytest.raises(Interrupted):
+            go(tiny("plain", epochs=4), tmp_path)
+    assert go(tiny("plain", epochs=2), tmp_path)["epochs"] == 2
+    assert same(before, weights(tmp_path))
+    assert yaml.safe_load((tmp_path / "config.yaml").read_text())["epochs"] == 2
+
+
+def test_error_fewer_epochs_than_are_done(tiny, finished):
+    with pytest.raises(ValueError, match="has 3 of 3 epochs behind it, and epochs is 2"):
+        go(tiny(epochs=2), finished)
+    assert (finished / "summary.json").exists()
 
 
 # ------------------------------------------------------------ losses that are not finite

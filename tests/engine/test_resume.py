@@ -159,6 +159,27 @@ def test_error_other_pictures(tiny, built, tmp_path):
         resume(tiny(), tmp_path, renamed, *built)
 
 
+def test_value_more_epochs_are_allowed_and_named(tiny, built, tmp_path):
+    save_checkpoint(tmp_path, snapshot(tiny(), SPLIT, *built, 12))
+    words = r"goes on behind epoch 3 to epoch 6 instead of 3: .* at 50% of their new length"
+    with pytest.warns(UserWarning, match=words) as caught:
+        assert resume(tiny(epochs=6), tmp_path, SPLIT, *built) == 12
+    assert len(caught) == 1
+
+
+def test_value_fewer_epochs_than_planned_but_more_than_done(tiny, built, tmp_path):
+    save_checkpoint(tmp_path, snapshot(tiny(epochs=9), SPLIT, *built, 4))
+    with pytest.warns(UserWarning, match="behind epoch 1 to epoch 3 instead of 9"):
+        assert resume(tiny(), tmp_path, SPLIT, *built) == 4
+
+
+@pytest.mark.parametrize("epochs", [1, 2])
+def test_error_fewer_epochs_than_are_done(epochs, tiny, built, tmp_path):
+    save_checkpoint(tmp_path, snapshot(tiny(), SPLIT, *built, 8))
+    with pytest.raises(ValueError, match=rf"has 2 of 3 epochs behind it, and epochs is {epochs}: ask"):
+        resume(tiny(epochs=epochs), tmp_path, SPLIT, *built)
+
+
 def test_error_a_long_list_of_differences_is_cut(tiny, built, tmp_path):
     save_checkpoint(tmp_path, snapshot(tiny(), SPLIT, *built, 5))
     changes = {

@@ -10,6 +10,7 @@ from samix.report.figures import (
     comparison_figure,
     draw_samples,
     inner_positions,
+    pair_figure,
     same_pairs,
     sample_figure,
     spread_positions,
@@ -123,3 +124,21 @@ def test_value_draw_samples_writes_into_the_run(write_run):
     (run / "samples.npz").unlink()
     with pytest.raises(FileNotFoundError, match=r"no samples\.npz"):
         draw_samples(run)
+
+
+def test_value_one_pair_of_photographs(learned):
+    figure = pair_figure(learned, "mine")
+    placed = tiles(figure)
+    assert {"mine", "first", "partner", "mask", "λ = 0.5"} <= set(words(figure))
+    count = len(learned.lams)
+    assert len(placed) == 2 + 2 * count + 1  # and the key
+    columns = sorted({left for left, _ in placed})[1:]
+    rows = sorted({top for _, top in placed})
+    first = placed[sorted(placed)[0]]
+    assert np.array_equal(first, learned.first[0].transpose(1, 2, 0))
+    mixed = [placed[left, rows[0]] for left in columns if (left, rows[0]) in placed]
+    masks = [placed[left, rows[1]] for left in columns if (left, rows[1]) in placed]
+    assert len(mixed) == len(masks) == count
+    for k in range(count):
+        assert np.array_equal(mixed[k], learned.mixed[k, 0].transpose(1, 2, 0))
+        assert np.array_equal(masks[k], learned.masks[k, 0, 0])

@@ -9,7 +9,8 @@ from samix.recipes import find_recipe
 USAGE = """samix train RECIPE [--mixup NAME] [--out FOLDER] [--seeds N ...] [--field value ...]
        samix train --config FILE ...
 
-RECIPE is a family or family/row; `samix recipes` lists them.
+RECIPE is a family or family/row; `samix recipes` lists them. The same command goes on where a run stopped;
+with more --epochs it goes on behind its end.
 
 examples:
   samix train demo/samix

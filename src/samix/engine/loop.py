@@ -31,7 +31,15 @@ from samix.learned.watch import MixerWatch
 from samix.runs.checkpoint import save_checkpoint
 from samix.runs.files import SUMMARY
 from samix.runs.lock import locked
-from samix.runs.records import Summary, begin_run, read_metrics, read_record, write_metrics, write_summary
+from samix.runs.records import (
+    Summary,
+    begin_run,
+    planned_epochs,
+    read_metrics,
+    read_record,
+    write_metrics,
+    write_summary,
+)
 
 
 def train(recipe: Recipe, folder: Path, *, name: str, command: str = "", quiet: bool = False) -> Summary:
@@ -63,7 +71,8 @@ def run(fabric: Fabric, recipe: Recipe, folder: Path, name: str, command: str, q
     record = describe_start(folder, name, command, split, resumed=start > 0, stats=stats)
     if start == plan.total:
         check_complete(folder, rows, recipe)
-    elif fabric.is_global_zero:
+    # A run that was to go on for more epochs and is asked for its first ones again gets these back.
+    if fabric.is_global_zero and (start < plan.total or planned_epochs(folder) != recipe.epochs):
         begin_run(folder, to_dict(recipe), record)
     watch, tracker = MixerWatch(), tracking if fabric.is_global_zero else no_tracker
 

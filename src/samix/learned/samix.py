@@ -8,12 +8,13 @@ joins a classifier.
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar, NamedTuple
+from os import PathLike
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
 
-from samix.contract import Around, Context, Losses
+from samix.contract import Around, Context, Losses, Model
 from samix.core.checks import check_positive_share, check_share
 from samix.core.mixed import Mixed, blend, blend_pairs, check_batch, partners
 from samix.core.pairing import Pairing, check_alpha, draw_pairing
@@ -122,14 +123,34 @@ class Judgement(NamedTuple):
     """The loss of a head that learns from these mixtures, too; it reaches that head alone (SAMix-C)."""
 
 
+AnyMixing = TypeVar("AnyMixing", bound="LearnedMixing")
+
+
 class LearnedMixing(Around):
     """A Mixer beside a method: masks for the encoder, the Mixer's own step, and pictures of both."""
 
     masks_pairs = True  # type: ignore[assignment]
+    reader: ClassVar[Callable[[str | PathLike[str]], Model]]
+    """Loads the model of a run folder; the package sets it, because files are beyond this room."""
 
     def __init__(self, method: nn.Module, mixer: Mixer, settings: MixerTraining) -> None:
         super().__init__(method)
         self.mixer, self.settings = mixer, settings
+
+    @classmethod
+    def load(cls: type[AnyMixing], run: str | PathLike[str]) -> AnyMixing:
+        """The trained model of a run folder, in eval mode: to predict, to mix, or to go on training.
+
+        It is what the last checkpoint holds, of a run that is finished or not; no data is read. AutoMix is a
+        `SAMix` too, with other settings. The Mixer alone, as a policy: `samix.load_mixer(run)`.
+        """
+        model = LearnedMixing.reader(run)
+        if not isinstance(model, cls):
+            raise ValueError(
+                f"{run} holds a {type(model).__name__}, not a {cls.__name__}. `samix.load_model` loads a run "
+                "of any kind, `samix.load_classifier` the classifier of any with labels."
+            )
+        return model
 
     @property
     def frozen_copy(self) -> Any:

@@ -15,11 +15,20 @@ PREFIX = "timm:"
 """Names of encoders that begin with it are networks of timm: 'timm:resnet50'."""
 
 
+class Built(NamedTuple):
+    """How a network of timm was made: `timm.create_model(name, **options)`."""
+
+    name: str
+    options: dict[str, Any]
+
+
 def timm_network(name: str, **options: Any) -> nn.Module:
     """A network of timm, images -> features."""
     import timm
 
-    return timm.create_model(name, num_classes=0, **options)
+    network = timm.create_model(name, num_classes=0, **options)
+    network.built = Built(name, options)  # type: ignore[assignment]
+    return network
 
 
 def check_timm_name(name: str) -> None:

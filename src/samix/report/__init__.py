@@ -1,6 +1,6 @@
 """Report: tables, figures and one page out of run folders; never out of a live model."""
 
-from samix.report.figures import comparison_figure, draw_samples, sample_figure, save_png
+from samix.report.figures import comparison_figure, draw_samples, pair_figure, sample_figure, save_png
 from samix.report.page import write_page
 from samix.report.tables import compare, print_table
 from samix.runs.folder import Run, find_runs, read_run
@@ -13,6 +13,7 @@ __all__ = [
     "comparison_figure",
     "draw_samples",
     "find_runs",
+    "pair_figure",
     "print_table",
     "read_run",
     "sample_figure",

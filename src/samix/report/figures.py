@@ -102,6 +102,25 @@ def sample_figure(samples: Samples, title: str, pairs: int = 5, most: int = 11) 
     return sheet.figure
 
 
+def pair_figure(samples: Samples, title: str, inches: float = 1.5) -> Figure:
+    """One policy on one pair of photographs, in large tiles: the two, then mixed images over their masks."""
+    step, start, top = 1 + GAP / 2, 1.85, 0.5
+    with styled():
+        sheet = Sheet(start + len(samples.lams) * step + GAP, top + 2 * step + 0.35, inches)
+        sheet.write((0.45, 0.17), title, ha="left", fontsize=11, weight="bold")
+        for row, (word, picture) in enumerate((("first", samples.first), ("partner", samples.partner))):
+            sheet.show((0.45, top + row * step), picture[0])
+            sheet.write((0.45 - GAP / 2, top + row * step + 0.5), word, ha="right", fontsize=9)
+        sheet.write((start - GAP / 2, top + step + 0.5), "mask", ha="right", color=FAINT)
+        for k, lam in enumerate(samples.lams):
+            left = start + k * step
+            sheet.write((left + 0.5, top - 0.09), f"λ = {lam:.2g}", fontsize=9, weight="bold")
+            sheet.show((left, top), samples.mixed[k, 0])
+            sheet.show((left, top + step), samples.masks[k, 0, 0])
+        sheet.draw_key((start + 1, top + 2 * step + 0.06))
+    return sheet.figure
+
+
 def same_pairs(samples: Samples, other: Samples) -> bool:
     """Whether two runs mixed the same pictures at the same lams."""
     fields = ((samples.first, other.first), (samples.partner, other.partner), (samples.lams, other.lams))
@@ -109,11 +128,11 @@ def same_pairs(samples: Samples, other: Samples) -> bool:
 
 
 def comparison_figure(
-    samples: dict[str, Samples], mixups: dict[str, str], pairs: int = 3, most: int = 5
+    samples: dict[str, Samples], mixups: dict[str, str], pairs: int = 3, most: int = 5, inches: float = 0.66
 ) -> Figure:
     """Several methods (rows) on the same pairs: mixed images over lam, and their masks beside them.
 
-    `samples` by the method's label, `mixups` the policy behind each label.
+    `samples` by the method's label, `mixups` the policy behind each label, `inches` the side of a tile.
     """
     one = next(iter(samples.values()))
     different = [label for label, each in samples.items() if not same_pairs(one, each)]
@@ -124,7 +143,7 @@ def comparison_figure(
     beside = start + len(chosen) * step + 3 * GAP
     height = max(len(samples), 2) * step + 0.3
     with styled():
-        sheet = Sheet(beside + len(chosen) * step + GAP, top + pairs * height + 0.3, inches=0.66)
+        sheet = Sheet(beside + len(chosen) * step + GAP, top + pairs * height + 0.3, inches)
         for column, k in enumerate(chosen):
             for left in (start, beside):
                 sheet.write((left + column * step + 0.5, top - 0.2), f"λ = {one.lams[k]:.2g}", weight="bold")
@@ -181,6 +200,7 @@ __all__ = [
     "attention_figure",
     "comparison_figure",
     "draw_samples",
+    "pair_figure",
     "sample_figure",
     "save_png",
 ]

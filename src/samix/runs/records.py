@@ -58,6 +58,11 @@ def read_config(path: Path) -> dict[str, Any]:
     return modernise(config)
 
 
+def planned_epochs(folder: Path) -> int | None:
+    """How many epochs the folder's settings ask for, None where they do not say it."""
+    return read_config(folder / CONFIG).get("epochs") if (folder / CONFIG).is_file() else None
+
+
 def read_record(path: Path) -> dict[str, Any] | None:
     """What a JSON file says of a run, None where there is no such file."""
     if not path.is_file():
