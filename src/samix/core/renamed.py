@@ -27,7 +27,8 @@ OLD_NAMES = {
 """Settings of learned mixups as they were called before 0.2, understood for one release more."""
 ADDED: dict[str, dict[str, Any]] = {
     "adjusting": {"rule": "scale", "temperature": 0.5},
-    "mixer": {"activation": "relu", "bias": True},
+    "mask": {"evidence": 0.0, "zoom": 2.0},
+    "mixer": {"activation": "relu", "bias": True, "balanced": False, "limit": 4.0},
 }
 """Settings of learned mixups that came later, with what was done before."""
 ADDED_TO_RECIPES: dict[str, dict[str, Any]] = {

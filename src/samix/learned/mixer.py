@@ -249,9 +249,14 @@ class MixerConfig:
     """Inner width is the map's channels divided by this."""
     init_std: float = 0.1
     """Standard deviation of the convolutions' first weights; the paper's 0.01 wakes up only in long runs."""
+    balanced: bool = False
+    """Masks of mean lam by construction, the same from both sides of a pair (ours, `BalancedMixer`)."""
+    limit: float = 4.0
+    """Of balanced: the logits' standard deviation stays below it; the larger, the more decided masks get."""
 
     def __post_init__(self) -> None:
         check_words(self, "mixer")
+        check_positive(self, "mixer", "limit")
         check_share(self, "mixer", "gamma")
         check_not_negative(self, "mixer", "rescale", "init_std")
         check_below_one(self, "mixer", "dropout")
@@ -263,7 +268,16 @@ class MixerConfig:
         inputs, inner = channels + encoding.extra_channels, max(channels // self.reduction, 1)
         attention = ATTENTIONS[self.attention](inputs, inner)
         content = CONTENTS[self.content](self, inputs, inner)
-        mixer = Mixer(encoding, attention, content, upsample=self.upsample, sigmoid_last=self.sigmoid_last)
+        if self.balanced:
+            from samix.learned.balanced import BalancedMixer  # it is made of this file's parts
+
+            mixer: Mixer = BalancedMixer(
+                encoding, attention, content, upsample=self.upsample, limit=self.limit
+            )
+        else:
+            mixer = Mixer(
+                encoding, attention, content, upsample=self.upsample, sigmoid_last=self.sigmoid_last
+            )
         return init_mixer(mixer, self.init_std)
 
 

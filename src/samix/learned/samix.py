@@ -13,6 +13,7 @@ from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 from samix.contract import Around, Context, Losses, Model
 from samix.core.checks import check_positive_share, check_share
@@ -21,11 +22,11 @@ from samix.core.pairing import Pairing, check_alpha, draw_pairing
 from samix.core.renamed import OLD_NAMES, accept_old_names, read_old_name
 from samix.core.schedules import held_cosine
 from samix.core.shapes import Images, Labels, Logits, Maps, Mask, Scalar, Size
-from samix.learned.losses import EtaBalanced, MaskLoss, eta_balanced, mask_loss, vital_signs
+from samix.learned.losses import EtaBalanced, MaskLoss, eta_balanced, evidence_loss, mask_loss, vital_signs
 from samix.learned.mixer import Adjusting, Mixer, MixerConfig, bernoulli
 from samix.methods.supervised import Objective, Supervised, part_of
 from samix.nn.encoder import Encoder, momentum_copy, momentum_update
-from samix.nn.frozen import freeze
+from samix.nn.frozen import freeze, run_frozen
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -211,8 +212,17 @@ class LearnedMixing(Around):
         masks = mask_loss(mask, pairing.lam, s.mask.margin, s.mask.variance)
         log = vital_signs(mask, pairing.lam, generation, masks, self.mixer.encoding.gamma)
         mixer = generation.total + s.mask.beta_at(progress) * masks
+        if s.mask.evidence:
+            mixer = mixer + s.mask.evidence * evidence_loss(mask, self.evidence(x), pairing)
         encoder = losses.encoder if head is None else losses.encoder + head
         return losses._replace(encoder=encoder, mixer=mixer, log=log)
+
+    @torch.no_grad()
+    def evidence(self, x: Images) -> Tensor:
+        """Where the frozen copy's last map is strong, on pictures enlarged by `settings.mask.zoom`."""
+        sides = [round(self.settings.mask.zoom * side) for side in x.shape[-2:]]
+        large = F.interpolate(x, sides, mode="bilinear", align_corners=False)
+        return run_frozen(self.frozen_copy.encoder, lambda encoder: encoder.energy(large))
 
     def after_step(self, progress: float) -> None:
         """Projects gamma into [0, 1] and moves the momentum copy, Eq. (14)."""

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
@@ -99,6 +100,20 @@ class Encoder(nn.Module):
         if self.norm is not None:
             output = find_layer(self.network, self.norm)(output)
         return as_map(output, channels_last=self.channels_last, prefix_tokens=self.prefix_tokens)
+
+    def energy(self, x: Images) -> Float[Tensor, "B 1 h w"]:
+        """How strongly the last map answers at each place: the norm over its channels, less its smallest.
+
+        A network that does not tell its last map (`forward_features`, as timm's do) is asked at the layer.
+        """
+        features = getattr(self.network, "forward_features", None)
+        maps = (
+            self.maps(x)
+            if features is None
+            else as_map(features(x), channels_last=self.channels_last, prefix_tokens=self.prefix_tokens)
+        )
+        norms = maps.float().norm(dim=1, keepdim=True)
+        return norms - norms.amin(dim=(2, 3), keepdim=True)
 
     def black(self, size: int) -> Images:
         """One black picture where, and of the type, the network's weights are."""
