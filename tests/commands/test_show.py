@@ -143,4 +143,4 @@ def test_error_a_run_without_a_mixer(fail, write_run, two):
 
 def test_error_what_goes_with_pictures_only(fail, finished):
     assert "--mixer goes with --images" in fail("show", finished, "--mixer", finished)
-    assert "name a run folder, or two pictures" in fail("show")
+    assert "name a run folder or --images A B, or both" in fail("show")

@@ -73,7 +73,7 @@ def run(words: list[str]) -> None:
 def draw_run(options: argparse.Namespace) -> Path:
     """The picture of a run's samples, which takes no further options."""
     if options.run is None:
-        raise ValueError("name a run folder, or two pictures with --images A B.")
+        raise ValueError("name a run folder or --images A B, or both.")
     for name in ("mixer", "mixups", "size", "seed", "out"):
         if getattr(options, name) is not None:
             raise ValueError(f"--{name} goes with --images; a run's picture lies in its folder, as it is.")
