@@ -206,8 +206,8 @@ class Network:
         smallest = largest_stride(encoder.network) if spec.smallest is None else spec.smallest
         if size < smallest:
             raise ValueError(
-                f"{self.name} sees {smallest} pixels as one position, so pictures of {size} px leave nothing: "
-                f"take --data.size {smallest} or more, or a network for small pictures (resnet18-cifar)."
+                f"{self.name} sees {smallest} pixels as one position, so pictures of {size} px are too "
+                f"small: take --data.size {smallest} or more, or a network for small pictures (resnet18-cifar)."
             )
         encoder.hold(freeze_stages(encoder.network, self.frozen), norms=self.freeze_norm)
         return encoder
