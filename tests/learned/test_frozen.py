@@ -99,7 +99,7 @@ def test_shape_images_keep_their_type(dtype):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
-def test_value_the_drop_in_compiled(dtype):
+def test_value_the_drop_in_compiled(dtype, unchecked_shapes):
     """Graph breaks are allowed, other numbers are not."""
     x, y, policy = pixels(16, 16).to(dtype), torch.arange(4), build()
     drawn = [torch.Generator().manual_seed(2) for _ in range(2)]
