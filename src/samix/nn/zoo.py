@@ -207,7 +207,7 @@ class Network:
         if size < smallest:
             raise ValueError(
                 f"{self.name} sees {smallest} pixels as one position, so pictures of {size} px are too "
-                f"small: take --data.size {smallest} or more, or a network for small ones (resnet18-cifar)."
+                f"small: take --data.size {smallest} or more, or a network for them (resnet18-cifar)."
             )
         encoder.hold(freeze_stages(encoder.network, self.frozen), norms=self.freeze_norm)
         return encoder
