@@ -16,7 +16,7 @@ from torch import nn
 
 import samix
 from samix.core.shapes import Stats
-from samix.data import views
+from samix.data import read_picture, views
 from samix.data.datasets import Data, load_data
 from samix.engine.export import export_weights
 from samix.methods.supervised import Objective
@@ -96,9 +96,9 @@ def test_value_other_networks_are_for_samix_and_say_so(name, tiny, tmp_path, rea
         assert torch.equal(load_classifier(tmp_path)(x), model.heads(x)["mix_q"])
 
 
-@pytest.mark.parametrize("test_resize", [None, 36, 37])
-def test_value_timm_sees_pictures_as_we_do(test_resize, tiny, tmp_path):
-    data = Data(size=32, test_resize=test_resize)
+@pytest.mark.parametrize("view", [{}, {"test_resize": 36}, {"test_resize": 37}, {"test_zoom": 1.3}], ids=str)
+def test_value_timm_sees_pictures_as_we_do(view, tiny, tmp_path):
+    data = Data(size=32, **view)
     recipe = tiny("plain", encoder=Network(name="resnet18"), data=data)
     export_weights(tmp_path, recipe, recipe.build(3), CLASSES, STATS)
     plain = timm.create_model(f"local-dir:{tmp_path / 'classifier'}", pretrained=True)
@@ -106,6 +106,8 @@ def test_value_timm_sees_pictures_as_we_do(test_resize, tiny, tmp_path):
     paths = write_pictures(tmp_path / "pictures", ((60, 45), (48, 90)))
     theirs = torch.stack([transform(Image.open(path).convert("RGB")) for path in paths])
     ours = load_classifier(tmp_path).images(paths)
+    tested = views.normalize(views.test_view(data)([read_picture(path) for path in paths]), *STATS)
+    assert torch.allclose(ours, tested, atol=1e-5)
     assert theirs.shape == ours.shape
     assert (theirs - ours).abs().max() < 3 / 255 / 0.2  # PIL rounds between its two passes
 

@@ -127,6 +127,13 @@ class Data:
                 f"got {self.test_resize}."
             )
 
+    @property
+    def test_short(self) -> int | None:
+        """Short side of a test picture before the centre crop; None: the picture is squeezed into `size`."""
+        if self.test_resize is None and self.test_zoom is not None:
+            return round(self.test_zoom * self.size)
+        return self.test_resize
+
 
 def load_data(data: Data) -> Split:
     """Reads the dataset that `data` names and cuts it to the wanted number of pictures."""

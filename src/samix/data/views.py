@@ -78,15 +78,12 @@ def train_view(data: Data) -> View:
 
 def test_view(data: Data) -> View:
     """Resize of the short side and centre crop, or just the picture at the right size."""
-    short = data.test_resize
-    if short is None and data.test_zoom is not None:
-        short = round(data.test_zoom * data.size)
-    if short is None:
+    if data.test_short is None:
         return lambda pictures: to_batch(pictures, data.size)
     return per_picture(
         v2.Compose(
             [
-                v2.Resize(short, interpolation=InterpolationMode.BICUBIC, antialias=True),
+                v2.Resize(data.test_short, interpolation=InterpolationMode.BICUBIC, antialias=True),
                 v2.CenterCrop(data.size),
             ]
         )

@@ -23,11 +23,17 @@ class Exported(NamedTuple):
 
 
 def export_mixer(
-    run: Path, out: Path | None = None, *, half: bool = False, license: str = "unknown"
+    run: Path,
+    out: Path | None = None,
+    *,
+    half: bool = False,
+    license: str = "unknown",
+    size: int | None = None,
 ) -> Exported:
     """Writes the Mixer of a finished run and its card.
 
     `out` is a folder (mixer.safetensors, README.md; None: `export` in the run) or NAME.safetensors (NAME.md).
+    `size` is the short side at which the Mixer will look at pictures; None: that of its training.
     """
     source = run / MIXER
     if not source.is_file():
@@ -36,7 +42,7 @@ def export_mixer(
         )
     told, file = read_run(run), read_mixer_file(source)
     about = describe_run(told) | {"license": license}
-    file = file._replace(use=use_of(told), about=about)
+    file = file._replace(use=use_of(told), about=about, size=file.size if size is None else size)
     exported = targets(run / EXPORT if out is None else out)
     exported.weights.parent.mkdir(parents=True, exist_ok=True)
     write_mixer_file(exported.weights, file, half=half)
