@@ -106,9 +106,11 @@ def test_value_a_frozen_mixer_in_a_recipe(tiny, tmp_path, mixup):
     assert not any("painter" in name for name in model.state_dict())
 
 
-def test_error_a_recipe_without_a_mixer(tiny):
-    with pytest.raises(ValueError, match=r"samix-p needs a Mixer: --mixup\.mixer RUN"):
-        replace(tiny(), mixup=PretrainedMixup()).build(3)
+def test_value_a_recipe_that_names_no_mixer_takes_tiny(tiny, shipped):
+    model = replace(tiny(), mixup=PretrainedMixup()).build(3, STATS)
+    expected = load_mixer("tiny").painter.state_dict()
+    painted = model.policy.painter.state_dict()
+    assert all(torch.equal(value, painted[name]) for name, value in expected.items())
 
 
 def test_error_what_is_no_mixer(finished, tmp_path):

@@ -14,7 +14,8 @@ class PretrainedMixup:
     """SAMix-P: which Mixer, and how its masks are used."""
 
     mixer: str | None = None
-    """A shipped Mixer by name, a finished run with a learned mixup, its mixer.safetensors, or hf://owner/name."""
+    """A shipped Mixer by name (null: tiny), a finished run with a learned mixup, its mixer.safetensors, or
+    hf://owner/name."""
     alpha: float = 2.0
     """lam ~ Beta(alpha, alpha)."""
     per_sample: bool = True
@@ -30,8 +31,6 @@ class PretrainedMixup:
 
     def build(self, method: Model, context: Context) -> Model:
         """The method with its images mixed by the frozen Mixer."""
-        if self.mixer is None:
-            raise ValueError("samix-p needs a Mixer: --mixup.mixer RUN, a finished run with a learned mixup.")
         policy = replace(
             load_mixer(self.mixer), alpha=self.alpha, per_sample=self.per_sample, adjusting=self.adjusting
         )
