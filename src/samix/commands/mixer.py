@@ -12,6 +12,7 @@ from samix.core.distributed import rank
 from samix.core.words import suggest
 from samix.data.folders import ENDINGS, find_pictures
 from samix.engine.recipe import Recipe
+from samix.learned import ClusterMixup
 from samix.nn.stages import stages_of
 from samix.nn.zoo import Network
 from samix.recipes import find_pretraining, find_recipe
@@ -139,7 +140,7 @@ def fit_words(mixup: str, words: list[str]) -> list[str]:
     batch = value_of(words, "batch_size") or ""
     epochs = enough_epochs(recipe, pictures, int(batch) if batch.isdigit() else recipe.batch_size)
     fitted += ["--epochs", str(epochs)]
-    if mixup == "samix-c" and pictures < recipe.mixup.clusters.count * PER_CLUSTER:
+    if isinstance(recipe.mixup, ClusterMixup) and pictures < recipe.mixup.clusters.count * PER_CLUSTER:
         count = max(2, pictures // PER_CLUSTER)
         smallest = max(1, min(SMALLEST, pictures // count))
         fitted += ["--mixup.clusters.count", str(count), "--mixup.clusters.min_size", str(smallest)]
