@@ -49,6 +49,7 @@ HELPS = {
     "pretrain": ("--config", "--method", "--mixup", "--seeds", "--method.tau", "--terms.base", "examples:"),
     "knn": ("--k", "--tau", "--json"),
     "linear": ("--protocol", "--exact", "--json"),
+    "mixer": ("--data.root PICTURES", "--mixup NAME", "--encoder.weights", "--out", "examples:"),
     "show": ("--images A B", "--size", "run folder"),
     "export": ("--out", "--half", "--license", "run folder"),
     "push": ("--private", "owner/name", "hf auth login"),

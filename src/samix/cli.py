@@ -16,6 +16,7 @@ COMMANDS = {
     "pretrain": "learn an encoder without labels, with any method and mixup",
     "knn": "k-NN accuracy of a run's encoder",
     "linear": "linear probe of a run's encoder",
+    "mixer": "train a Mixer for pictures of yours in minutes and export it",
     "show": "draw mixed images and their masks, of a run or of two pictures of yours",
     "export": "write a run's Mixer as a file for everybody, with a model card",
     "push": "put an exported Mixer on the Hugging Face Hub",
@@ -34,6 +35,7 @@ first steps:
   samix train demo/samix                      one row of it
   samix train cifar10-small --mixup cutmix    a mixup by name
   samix pretrain ssl-demo --mixup samix-i     without labels
+  samix mixer --data.root PICTURES            a Mixer for your own pictures
   samix report runs/demo                      table and page
 """
 

@@ -1,5 +1,7 @@
 """Object retention against a slow loop, and for policies whose retention is known."""
 
+from itertools import combinations
+
 import pytest
 import torch
 from torch.testing import assert_close
@@ -7,7 +9,15 @@ from torch.testing import assert_close
 from samix.core.mixed import Mixed, blend
 from samix.core.pairing import Pairing
 from samix.data.synthetic import draw_pictures
-from samix.evaluate.retention import Retention, mixed_retention, object_retention, retention_sweep
+from samix.evaluate.retention import (
+    Retention,
+    best_retention,
+    best_sweep,
+    mixed_retention,
+    object_retention,
+    retention_sweep,
+)
+from samix.learned.shifting import balance
 from samix.mixups import CutMix, MixUp
 
 
@@ -115,6 +125,57 @@ def test_invariant_every_lam_sees_the_same_pairs_and_no_picture_meets_itself():
     assert [len(index) for index in seen] == [14, 14, 13] * 2
     assert all((index != torch.arange(len(index))).all() for index in seen)
     assert all(torch.equal(early, late) for early, late in zip(seen[:3], seen[3:], strict=True))
+
+
+def test_value_best_against_every_mask():
+    torch.manual_seed(0)
+    first, second = torch.rand(5, 1, 2, 4) < 0.4, torch.rand(5, 1, 2, 4) < 0.4
+    first[:, :, 0, 0], second[:, :, 1, 1] = True, True
+    for shown in range(9):
+        best = best_retention(first, second, torch.tensor([shown / 8]))
+        for pair in range(5):
+            found = []
+            for pixels in combinations(range(8), shown):
+                mask = torch.zeros(1, 1, 2, 4)
+                mask.view(-1)[list(pixels)] = 1
+                found.append(float(object_retention(mask, first[pair, None], second[pair, None]).both))
+            assert float(best[pair]) == pytest.approx(max(found), abs=1e-6)
+
+
+def test_value_best_has_one_lam_per_pair_and_shows_a_pixel_in_part():
+    first, second = random_objects(), random_objects()
+    lam = torch.tensor([0.1, 0.25, 0.5, 0.83])
+    best = best_retention(first, second, lam)
+    for pair in range(4):
+        assert_close(best[pair], best_retention(first[pair, None], second[pair, None], lam[pair, None])[0])
+    left, right = torch.zeros(1, 1, 1, 2, dtype=torch.bool), torch.zeros(1, 1, 1, 2, dtype=torch.bool)
+    left[..., 0], right[..., 1] = True, True
+    assert best_retention(left, right, torch.tensor([0.25])).item() == pytest.approx(0.75)
+
+
+def test_invariant_no_mask_of_mean_lam_keeps_more_than_the_best():
+    torch.manual_seed(0)
+    objects, index = random_objects(8), torch.arange(8).roll(1)
+    for lam in (0.2, 0.5, 0.9):
+        logits = 5 * torch.randn(8, 1, 6, 5) + 3 * (objects.float() - objects[index].float())
+        mask = balance(logits, torch.tensor([lam]))
+        both = object_retention(mask, objects, objects[index]).both
+        assert (both <= best_retention(objects, objects[index], torch.tensor([lam])) + 1e-4).all()
+
+
+def test_value_the_best_of_a_sweep_sees_the_same_pairs():
+    pictures, seen = draw_pictures(41), []
+
+    def spy(x, pairing):
+        seen.append(pairing.index)
+        return MixUp()(x, pairing)
+
+    retention_sweep(spy, pictures, [0.3], batch=20, seed=3)
+    parts = pictures.masks.tensor_split(3)
+    best = [best_retention(p, p[index], torch.tensor([0.3])) for p, index in zip(parts, seen, strict=True)]
+    found = best_sweep(pictures, [0.3, 0.02], batch=20, seed=3)
+    assert found[0] == pytest.approx(float(torch.cat(best).mean()))
+    assert found[0] > found[1] > 0.5
 
 
 def test_error_one_picture_has_no_partner():

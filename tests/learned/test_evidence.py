@@ -4,9 +4,20 @@ import pytest
 import torch
 from torch import nn
 
+from samix.contract import Context
 from samix.core.pairing import Pairing
-from samix.learned import LearnedMixup, MaskLoss, MixerConfig, SAMix
+from samix.learned import (
+    ClusterMixup,
+    Clusters,
+    InstanceMixup,
+    LearnedMixup,
+    MaskLoss,
+    MixerConfig,
+    SAMix,
+    SAMixC,
+)
 from samix.learned.losses import evidence_loss
+from samix.methods.around import SelfMixing
 from samix.nn.encoder import Encoder
 from samix.nn.zoo import Network
 
@@ -75,6 +86,48 @@ def test_gradient_of_the_evidence_reaches_the_mixer_alone():
     for name in grads[0.0]:
         same = torch.equal(grads[0.0][name], grads[10.0][name])
         assert same != name.startswith("mixer.") or not grads[0.0][name].any(), name
+
+
+@pytest.mark.parametrize("settings", [InstanceMixup, ClusterMixup])
+def test_gradient_without_labels_reaches_the_mixer_alone(settings, selfsup, two_views):
+    x, index = two_views(8)
+    grads = {}
+    for weight in (0.0, 10.0):
+        torch.manual_seed(0)
+        extra = {"clusters": Clusters(count=2, min_size=2)} if settings is ClusterMixup else {}
+        mixup = settings(mixer=MixerConfig(balanced=True), mask=MaskLoss(evidence=weight), **extra)
+        method = selfsup("moco-v2")
+        samix = mixup.build(method, Context(8, 16, SelfMixing, pictures=8))
+        if isinstance(samix, SAMixC):
+            samix.begin_clusters(lambda branch: torch.randn(8, 8), torch.zeros(8, dtype=torch.long), seed=0)
+        torch.manual_seed(1)
+        samix(x, index, progress=0.0).total.backward()
+        grads[weight] = {name: p.grad for name, p in samix.named_parameters() if p.grad is not None}
+    assert any(name.startswith("mixer.") for name in grads[0.0])
+    for name in grads[0.0]:
+        same = torch.equal(grads[0.0][name], grads[10.0][name])
+        assert same != name.startswith("mixer.") or not grads[0.0][name].any(), name
+
+
+def test_value_masks_learn_to_keep_the_evidence_without_labels(selfsup, two_views):
+    torch.manual_seed(0)
+    mixup = InstanceMixup(mixer=MixerConfig(balanced=True), mask=MaskLoss(beta=0.0, evidence=10.0))
+    samix = mixup.build(selfsup("moco-v2"), Context(8, 16, SelfMixing))
+    x, index = two_views(8)
+    optimizer = torch.optim.Adam(samix.mixer.parameters(), lr=0.03)
+    pairing, first = Pairing(torch.tensor([0.5]), torch.arange(8).roll(1)), x[:8]
+
+    def kept() -> float:
+        with torch.no_grad():
+            mask = samix.mixer(samix.maps(first), pairing, (16, 16))
+            return 1 - evidence_loss(mask, samix.evidence(first), pairing).item()
+
+    before = kept()
+    for _ in range(25):
+        optimizer.zero_grad()
+        samix(x, index, progress=0.0).mixer.backward()
+        optimizer.step()
+    assert kept() > before + 0.02
 
 
 def test_value_looking_for_evidence_leaves_no_trace():

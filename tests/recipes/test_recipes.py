@@ -13,7 +13,7 @@ from samix.engine.recipe import policy_name
 from samix.engine.training import POLICIES
 from samix.learned.samix import LearnedMixup
 from samix.mixups import CutMix
-from samix.recipes import RECIPES, find_recipe
+from samix.recipes import RECIPES, find_pretraining, find_recipe
 
 ROWS = {f"{family}/{row}": recipe for family, f in RECIPES.items() for row, recipe in f.rows.items()}
 WANTED = {"plain", "mixup", "cutmix", "automix", "samix"}
@@ -21,7 +21,7 @@ WANTED = {"plain", "mixup", "cutmix", "automix", "samix"}
 
 @pytest.mark.parametrize("family", RECIPES)
 def test_value_families_have_the_rows_of_the_table(family):
-    assert set(RECIPES[family].rows) >= WANTED
+    assert set(RECIPES[family].rows) >= (WANTED if family != "mixer" else {"plain", "samix"})
     assert RECIPES[family].default in RECIPES[family].rows
     assert RECIPES[family].about.endswith(".")
 
@@ -50,6 +50,24 @@ def test_value_every_row_builds(name, request):
     branch = recipe.objective.clean_weight > 0 and recipe.objective.clean_head
     assert (method.clean_head is not None) == branch
     assert ("mixer" in model.parameter_groups()) == isinstance(recipe.mixup, LearnedMixup)
+
+
+def test_value_mixers_keep_a_trained_network_still_and_learn_from_evidence():
+    trained = RECIPES["mixer"].rows["samix"]
+    found = [find_pretraining(f"ssl-mixer/moco-v2+{name}")[1] for name in ("samix-i", "samix-c")]
+    for recipe in (trained, *found):
+        encoder, mixup = recipe.encoder, recipe.mixup
+        assert (encoder.name, encoder.weights, encoder.frozen, encoder.freeze_norm) == (
+            "lite0",
+            "lite0",
+            8,
+            True,
+        )
+        assert mixup.mixer.balanced and (mixup.mask.beta, mixup.mask.evidence) == (0.0, 10.0)
+        assert (recipe.optimizer.mixer_lr, recipe.optimizer.clip, recipe.epochs) == (0.05, 1.0, 4)
+    with torch.device("meta"):
+        model = trained.build(10, IMAGENET_STATS, initial=False)
+    assert not any(parameter.requires_grad for parameter in model.encoder.network.parameters())
 
 
 @pytest.mark.parametrize("family", ["folder", "flowers-lite0", "pets-lite0"])

@@ -32,8 +32,8 @@ class Command(NamedTuple):
     """The summary as one sentence."""
 
 
-def launch(command: Command, words: list[str]) -> None:
-    """Trains one recipe, for one seed or several."""
+def launch(command: Command, words: list[str]) -> list[Path]:
+    """Trains one recipe, for one seed or several; returns the run folders."""
     parser = argparse.ArgumentParser(
         prog=f"samix {command.name}", usage=command.usage, add_help=False, allow_abbrev=False
     )
@@ -53,7 +53,7 @@ def launch(command: Command, words: list[str]) -> None:
     options.recipe = words[0] if named else None
     if options.help:
         print_help(command, parser, options)
-        return
+        return []
     name, recipe = choose_recipe(command, options)
     if options.devices is not None:
         rest = [*rest, "--machine.devices", str(options.devices)]
@@ -62,10 +62,13 @@ def launch(command: Command, words: list[str]) -> None:
     recipe = override(recipe, rest)
     if options.out is not None and not options.out.strip():
         raise ValueError("--out must name a folder, got nothing.")
+    folders = []
     for seed in options.seeds or [recipe.seed]:
         folder = Path(options.out) if options.out else Path("runs") / name
         folder = folder / str(seed) if options.seeds or not options.out else folder
         train_one(command, replace(recipe, seed=seed), folder, name, words, quiet=options.quiet)
+        folders.append(folder)
+    return folders
 
 
 def choose_recipe(command: Command, options: argparse.Namespace) -> tuple[str, Recipe]:

@@ -20,7 +20,7 @@ from samix.engine.optim import set_learning_rates
 from samix.engine.progress import Progress
 from samix.engine.recipe import Recipe, fit_batch, to_dict
 from samix.engine.resume import snapshot
-from samix.engine.samples import measure_following, write_retention, write_samples
+from samix.engine.samples import measure_evidence, measure_following, write_retention, write_samples
 from samix.engine.setup import make_fabric, prepare, share_buffers
 from samix.engine.step import Meter, check_finite, check_weights, train_step
 from samix.engine.summary import check_complete, describe_start, summarize
@@ -113,6 +113,9 @@ def run(fabric: Fabric, recipe: Recipe, folder: Path, name: str, command: str, q
     following = measure_following(recipe, model, split)
     if following is not None:
         summary["mask"] = following._asdict()
+    evidence = measure_evidence(recipe, model, split)
+    if evidence is not None:
+        summary["mask"]["evidence"] = evidence
     if fabric.is_global_zero:
         write_results(folder, recipe, model, split, summary)
     return summary

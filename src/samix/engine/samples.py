@@ -19,6 +19,8 @@ from samix.data.views import denormalize, normalize, test_view
 from samix.engine.recipe import Recipe
 from samix.evaluate.following import Following, follow_lam
 from samix.evaluate.retention import retention_sweep
+from samix.learned.losses import evidence_loss
+from samix.learned.samix import LearnedMixing
 from samix.nn.frozen import freeze
 from samix.runs.samples import save_retention, save_samples
 
@@ -37,6 +39,23 @@ def measure_following(recipe: Recipe, model: Model, split: Split, count: int = 2
         z = model.maps(x)
         masks = [model.paint(z, Pairing(x.new_tensor([lam]), index), x.shape[-2:]).cpu() for lam in LAMS]
     return follow_lam(torch.stack(masks), torch.tensor(LAMS))
+
+
+@torch.no_grad()
+def measure_evidence(recipe: Recipe, model: Model, split: Split, count: int = 100) -> float | None:
+    """Share of both pictures' evidence that the masks of test pictures keep, mean over lam; blind masks: 1/2.
+
+    None where the Mixer was not trained on it.
+    """
+    if not isinstance(model, LearnedMixing) or not model.settings.mask.evidence:
+        return None
+    x, _ = sample_images(recipe, model, split, count)
+    index = torch.arange(len(x), device=x.device).roll(len(x) // 2)
+    with freeze(model):
+        z, energy = model.maps(x), model.evidence(x)
+        pairings = [Pairing(x.new_tensor([lam]), index) for lam in LAMS[1:-1]]
+        lost = [evidence_loss(model.paint(z, p, x.shape[-2:]), energy, p) for p in pairings]
+    return 1 - float(torch.stack(lost).mean())
 
 
 def sample_images(recipe: Recipe, model: Model, split: Split, count: int) -> tuple[Images, Labels]:

@@ -17,12 +17,26 @@ from samix.evaluate.mixed_accuracy import MixedAccuracy, mixed_accuracy
 if TYPE_CHECKING:
     from samix.evaluate.features import extract, features_of
     from samix.evaluate.linear import PROTOCOLS, LinearProbe, linear_probe
-    from samix.evaluate.retention import Retention, RetentionRow, mixed_retention, retention_sweep
+    from samix.evaluate.retention import (
+        Retention,
+        RetentionRow,
+        best_retention,
+        best_sweep,
+        mixed_retention,
+        retention_sweep,
+    )
 
 IMPORTED_LATER = {
     "features": ("extract", "features_of"),
     "linear": ("PROTOCOLS", "LinearProbe", "linear_probe"),
-    "retention": ("Retention", "RetentionRow", "mixed_retention", "retention_sweep"),
+    "retention": (
+        "Retention",
+        "RetentionRow",
+        "best_retention",
+        "best_sweep",
+        "mixed_retention",
+        "retention_sweep",
+    ),
 }
 
 
@@ -44,6 +58,8 @@ __all__ = [
     "Retention",
     "RetentionRow",
     "Score",
+    "best_retention",
+    "best_sweep",
     "cluster_quality",
     "count",
     "extract",

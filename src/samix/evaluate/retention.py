@@ -5,7 +5,8 @@ count what is shown: the share of the first object's pixels that the mask keeps,
 partner's object that shows through 1 - mask. Mixup at lam keeps exactly lam and 1 - lam. A policy that does
 not look at the pictures has `both` (the mean of the two shares) = 1/2 in expectation, at any lam and for any
 shape of mask, because both objects come from the same distribution of places. `both` above 1/2 means that the
-policy spends its pixels on objects; `weaker` tells whether it shows both or hides one.
+policy spends its pixels on objects; `weaker` tells whether it shows both or hides one. How much of it is
+possible, `best_retention` tells.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,7 +18,7 @@ from torch import Tensor
 
 from samix.core.mixed import Mixed
 from samix.core.pairing import Pairing, draw_derangement
-from samix.core.shapes import Images, Mask, PerSample
+from samix.core.shapes import Images, Lam, Mask, PerSample
 from samix.data import Drawn
 
 ObjectMasks = Bool[Tensor, "B 1 H W"]
@@ -84,6 +85,26 @@ def mixed_retention(mixed: Mixed, objects: ObjectMasks) -> Retention:
     return Retention(kept_share(mixed.mask, objects, first), kept_share(1 - mixed.mask, partners, second))
 
 
+def best_retention(first: ObjectMasks, second: ObjectMasks, lam: Lam) -> PerSample:
+    """The largest `both` that any mask of mean lam reaches, for objects that stay where they are.
+
+    both = (1 + sum over pixels of mask w) / 2 with w = first / |first| - second / |second|, so the best mask
+    shows the first image at the lam H W pixels of largest w. Policies that move pictures may keep more.
+
+    >>> left, right = torch.tensor([[[[True, False]]]]), torch.tensor([[[[False, True]]]])
+    >>> best_retention(left, right, torch.tensor([0.5])).item()  # apart: both whole
+    1.0
+    >>> best_retention(left, left, torch.tensor([0.5])).item()  # at one place: either, or half of both
+    0.5
+    """
+    shares = [objects.flatten(1).double() for objects in (first, second)]
+    shares = [share / share.sum(dim=1, keepdim=True) for share in shares]
+    worth = (shares[0] - shares[1]).sort(dim=1, descending=True).values  # [B, n]
+    count = worth.shape[1]
+    shown = (lam.double()[:, None] * count - torch.arange(count)).clamp(0, 1)  # the last pixel in part
+    return ((1 + (worth * shown).sum(dim=1)) / 2).float()
+
+
 @torch.no_grad()
 def retention_sweep(
     mix: Mix, pictures: Drawn, lams: Sequence[float], *, batch: int = 100, seed: int = 0
@@ -92,12 +113,28 @@ def retention_sweep(
 
     `mix` receives images in [0, 1]; a policy whose network wants normalised images normalises them itself.
     """
+    parts = split_pictures(pictures, batch)
+    return [sweep_row(mix, parts, lam, seed) for lam in lams]
+
+
+def best_sweep(pictures: Drawn, lams: Sequence[float], *, batch: int = 100, seed: int = 0) -> list[float]:
+    """The mean of `best_retention` at every lam, over the pairs that `retention_sweep` makes."""
+    parts = split_pictures(pictures, batch)
+    means = []
+    for lam in lams:
+        generator = torch.Generator().manual_seed(seed)
+        pairs = [(objects, objects[draw_derangement(len(objects), generator)]) for _, objects in parts]
+        best = [best_retention(first, second, torch.tensor([lam])) for first, second in pairs]
+        means.append(float(torch.cat(best).mean()))
+    return means
+
+
+def split_pictures(pictures: Drawn, batch: int) -> list[tuple[Tensor, Tensor]]:
+    """Images and objects in parts of nearly equal size: one picture alone would be its own partner."""
     if len(pictures.images) < 2:
         raise ValueError(f"retention needs at least 2 pictures to make pairs, got {len(pictures.images)}.")
-    # Parts of nearly equal size: a last part of one picture would have only itself as partner.
     count = -(-len(pictures.images) // max(batch, 2))
-    parts = list(zip(pictures.images.tensor_split(count), pictures.masks.tensor_split(count), strict=True))
-    return [sweep_row(mix, parts, lam, seed) for lam in lams]
+    return list(zip(pictures.images.tensor_split(count), pictures.masks.tensor_split(count), strict=True))
 
 
 def sweep_row(mix: Mix, parts: list[tuple[Tensor, Tensor]], lam: float, seed: int) -> RetentionRow:

@@ -9,6 +9,7 @@ from samix.recipes.cifar10_small import CIFAR10_LONG, CIFAR10_SMALL
 from samix.recipes.embedded import DEMO, DIGITS
 from samix.recipes.few_photos import FLOWERS_LITE0, PETS_LITE0
 from samix.recipes.imagenet import IMAGENET_R18, IMAGENET_R50
+from samix.recipes.mixers import MIXER, SSL_MIXER
 from samix.recipes.own_pictures import FOLDER
 from samix.recipes.small_images import CIFAR100_R18, TINY_R18
 from samix.recipes.ssl_base import PRESETS, Preset, PretrainingFamily
@@ -20,6 +21,7 @@ RECIPES: dict[str, Family] = {
     "demo": DEMO,
     "digits": DIGITS,
     "folder": FOLDER,
+    "mixer": MIXER,
     "flowers-lite0": FLOWERS_LITE0,
     "pets-lite0": PETS_LITE0,
     "cifar10-small": CIFAR10_SMALL,
@@ -33,6 +35,7 @@ PRETRAININGS: dict[str, PretrainingFamily] = {
     "ssl-demo": SSL_DEMO,
     "ssl-small": SSL_SMALL,
     "ssl-folder": SSL_FOLDER,
+    "ssl-mixer": SSL_MIXER,
     "tiny-r18-ssl": TINY_R18_SSL,
     "imagenet-r50-ssl": IMAGENET_R50_SSL,
     "imagenet-vit-ssl": IMAGENET_VIT_SSL,
@@ -67,12 +70,14 @@ __all__ = [
     "IMAGENET_R50",
     "IMAGENET_R50_SSL",
     "IMAGENET_VIT_SSL",
+    "MIXER",
     "PETS_LITE0",
     "PRESETS",
     "PRETRAININGS",
     "RECIPES",
     "SSL_DEMO",
     "SSL_FOLDER",
+    "SSL_MIXER",
     "SSL_SMALL",
     "TINY_R18",
     "TINY_R18_SSL",

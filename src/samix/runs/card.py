@@ -13,6 +13,7 @@ FIGURES = {
     "correlation": "correlation of mean(mask) with lam, before adjusting",
     "gap": "distance of mean(mask) from lam, before adjusting",
     "deviation": "spatial deviation of a mask; 0 is plain Mixup",
+    "evidence": "share of both pictures' evidence (where the network's last map is strong) kept; blind: .5",
     "gamma": "strength of the lam encoding",
     "retention": "share of both objects' pixels that survives (embedded set); Mixup has .5",
     "weaker": "share of the object that survives less",
