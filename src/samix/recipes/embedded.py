@@ -22,7 +22,7 @@ BASE = Training(
     # The clean branch shares the head that is tested, which suits few pictures: docs/findings.md.
     objective=Objective(clean_head=False),
     machine=Machine(threads=1),
-    epochs=100,
+    epochs=80,
     batch_size=48,
     eval_every=10,
     save_every=10,
@@ -31,7 +31,7 @@ LIVELY = replace(BASE.optimizer, mixer_lr=0.2)
 # Masks that find the objects: docs/findings.md. They have the mean lam as they are.
 FINDING = LearnedMixup(
     alpha=1.0,  # as in the rows beside it
-    mixer=MixerConfig(balanced=True, limit=3.0),
+    mixer=MixerConfig(balanced=True),
     mask=MaskLoss(beta=0.0, evidence=5.0, zoom=1.0),
     adjusting=Adjusting(prob=0.0, warmup=0.4),  # at first there is nothing to see in the copy's maps
 )
