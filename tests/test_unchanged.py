@@ -18,11 +18,12 @@ ROOT = Path(__file__).resolve().parent.parent
 BEFORE = "8cc0139"
 """The last commit before the folders learned/, runs/ and core/."""
 SMALL = ["--epochs", "2", "--machine.threads", "1", "--quiet"]
-EMBEDDED = [*SMALL, "--data.train_pictures", "192", "--data.test_pictures", "120"]
-RUNS = {
-    name: ["train", f"demo/{name}", *EMBEDDED]
-    for name in ("plain", "cutmix", "puzzlemix", "automix", "samix")
-}
+FEW = [*SMALL, "--data.train_pictures", "192", "--data.test_pictures", "120"]
+# What demo's rows had then: its first pictures, and a clean branch with a head of its own.
+EMBEDDED = [*FEW, "--data.subset_seed", "0", "--objective.clean_head", "true"]
+RUNS = {name: ["train", f"demo/{name}", *EMBEDDED] for name in ("plain", "cutmix", "puzzlemix", "automix")}
+# SAMix with its default settings, at both commits; demo/samix has others since.
+RUNS |= {"samix": ["train", "digits/samix", *FEW]}
 RUNS |= {
     name: ["pretrain", f"ssl-demo/{name}", *SMALL]
     for name in ("moco-v2", "moco-v2+samix-i", "moco-v2+samix-c")

@@ -134,7 +134,7 @@ ALPHAS = {  # CIFAR-100, Tiny-ImageNet, ImageNet R-18, R-50
 def test_value_alpha_of_the_papers_tables(mixup):
     families = ("cifar100-r18", "tiny-r18", "imagenet-r18", "imagenet-r50")
     assert tuple(find_recipe(family, mixup)[1].mixup.alpha for family in families) == ALPHAS[mixup]
-    assert find_recipe("demo", mixup)[1].mixup.alpha == (2.0 if ALPHAS[mixup][0] == 2 else 1.0)
+    assert find_recipe("digits", mixup)[1].mixup.alpha == (2.0 if ALPHAS[mixup][0] == 2 else 1.0)
 
 
 def test_value_every_public_name_is_there():
