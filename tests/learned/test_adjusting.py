@@ -141,3 +141,13 @@ def test_value_the_rule_chooses_and_the_margin_spares():
     assert torch.equal(Adjusting().adjust(mask, lam), adjust_mask(mask, lam))
     assert torch.equal(Adjusting(rule="shift").adjust(mask, lam), shift_mask(mask, lam))
     assert torch.equal(Adjusting(rule="shift", margin=0.9).adjust(mask, lam), mask)
+
+
+def test_value_a_mask_of_mean_lam_is_sharpened_like_any_other():
+    exact, near = as_mask([0.75, 0.25]), as_mask([0.75, 0.2500001])
+    lam = torch.tensor([0.5])
+    sharp = Adjusting(rule="shift", temperature=0.5).adjust(exact, lam)
+    torch.testing.assert_close(sharp, Adjusting(rule="shift", temperature=0.5).adjust(near, lam))
+    assert sharp.max() > 0.85
+    kept = Adjusting(rule="shift", temperature=0.5, margin=0.1).adjust(exact, lam)
+    assert torch.equal(kept, exact)

@@ -339,7 +339,8 @@ class Adjusting:
         if self.rule == "scale":
             return adjust_mask(mask, lam, self.margin)
         mean = mask.float().mean(dim=(1, 2, 3), keepdim=True)
-        far = (mean - lam.view(-1, 1, 1, 1)).abs() > self.margin
+        # Not >: of masks that have the mean lam already (`BalancedMixer`), rounding would choose some.
+        far = (mean - lam.view(-1, 1, 1, 1)).abs() >= self.margin
         return torch.where(far, shift_mask(mask, lam, self.temperature), mask.float())
 
 
