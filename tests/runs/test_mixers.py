@@ -113,6 +113,12 @@ def test_value_a_recipe_that_names_no_mixer_takes_tiny(tiny, shipped):
     assert all(torch.equal(value, painted[name]) for name, value in expected.items())
 
 
+def test_value_a_recipe_decides_how_closely_a_mixer_looks(tiny, shipped):
+    assert replace(tiny(), mixup=PretrainedMixup(size=24)).build(3, STATS).policy.painter.size == 24
+    with pytest.raises(ValueError, match=r"mixup.size must be at least 8, got 4"):
+        PretrainedMixup(size=4)
+
+
 def test_error_what_is_no_mixer(finished, tmp_path):
     with pytest.raises(FileNotFoundError, match="there is no Mixer at .*nothing: expected a run folder"):
         load_mixer(tmp_path / "nothing")
