@@ -1,6 +1,6 @@
 """The walk of one training step through the source: which files a reader opens, and how often they change.
 
-    python benchmarks/walk.py demo/samix                      the walk, file by file, and its two numbers
+    python benchmarks/walk.py digits/samix                    the walk, file by file, and its two numbers
     python benchmarks/walk.py ssl-demo/moco-v2+samix-i --json the numbers alone
 
 Every call of a function of samix is followed, from the losses of a batch to the progress bar; a change is a
@@ -82,7 +82,7 @@ def one_step(recipe: Recipe) -> Callable[[], None]:
 def main() -> None:
     """Prints the walk."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("recipe", nargs="?", default="demo/samix", help="a recipe (default: demo/samix)")
+    parser.add_argument("recipe", nargs="?", default="digits/samix", help="a recipe (default: digits/samix)")
     parser.add_argument("--json", action="store_true", help="the numbers alone, as JSON")
     options = parser.parse_args()
     find = find_pretraining if options.recipe.partition("/")[0] in PRETRAININGS else find_recipe
