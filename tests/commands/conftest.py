@@ -62,9 +62,10 @@ def fail(capsys, monkeypatch, tmp_path) -> Callable[..., str]:
 
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory) -> Path:
-    """The folder of a finished run of SAMix with a clean branch; read only."""
+    """The folder of a finished run of SAMix with a clean branch that has a head of its own; read only."""
     folder = tmp_path_factory.mktemp("runs") / "samix" / "0"
-    words = ["train", "demo/samix", "--out", str(folder), *SMALL, "--objective.clean_weight", "1", "--quiet"]
+    branch = ["--objective.clean_weight", "1", "--objective.clean_head", "true"]
+    words = ["train", "demo/samix", "--out", str(folder), *SMALL, *branch, "--quiet"]
     with contextlib.redirect_stdout(io.StringIO()):
         assert run(words) == 0
     return folder

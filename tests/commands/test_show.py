@@ -138,7 +138,7 @@ def test_value_a_mixer_beside_hand_made_policies(call, finished, two, monkeypatc
 def test_error_a_run_without_a_mixer(fail, write_run, two):
     said = fail("show", write_run("demo/cutmix", "cutmix", settings={"data": {"size": 8}}), *two)
     assert "learns no masks: its mixup is 'cutmix'" in said
-    assert "there is no Mixer at nowhere" in fail("show", *two, "--mixer", "nowhere")
+    assert "unknown Mixer 'nowhere'" in fail("show", *two, "--mixer", "nowhere")
 
 
 def test_error_what_goes_with_pictures_only(fail, finished):

@@ -74,8 +74,9 @@ def test_value_mixers_keep_a_trained_network_still_and_learn_from_evidence():
 def test_value_families_of_few_pictures_start_from_weights(family):
     for name, recipe in RECIPES[family].rows.items():
         assert (recipe.encoder.name, recipe.encoder.weights) == ("lite0", "lite0")
-        assert (recipe.optimizer.lr, recipe.optimizer.head_lr, recipe.batch_size) == (0.02, 5.0, 36)
-        branch = name.endswith("-clean") or name.startswith(("samix", "automix"))
+        assert recipe.encoder.freeze_norm
+        assert (recipe.optimizer.lr, recipe.optimizer.head_lr, recipe.batch_size) == (5e-4, 10.0, 36)
+        branch = name.endswith("-clean") or name in ("samix", "samix-fast", "automix")
         assert recipe.objective.clean_weight == branch and not recipe.objective.clean_head
         assert recipe.data.test == "val", "settings are chosen on validation pictures"
 

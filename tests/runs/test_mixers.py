@@ -53,7 +53,8 @@ def test_value_a_folder_of_a_shipped_name_is_reached_by_its_path(shipped, finish
     assert find_mixer("./tiny").parent == find_mixer(Path("tiny")).parent == Path("tiny")
 
 
-def test_error_unknown_names(shipped):
+def test_error_unknown_names(shipped, monkeypatch):
+    monkeypatch.chdir(shipped)
     with pytest.raises(
         FileNotFoundError, match=r"unknown Mixer 'tinny'. Did you mean 'tiny'\? Available: photos, ti"
     ):
