@@ -47,8 +47,8 @@ kept = {}
 
 
 def keeping(build):
-    def keep(*arguments):
-        kept["model"], kept["losses"] = build(*arguments), []
+    def keep(*arguments, **options):
+        kept["model"], kept["losses"] = build(*arguments, **options), []
         return kept["model"]
     return keep
 
