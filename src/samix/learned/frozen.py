@@ -30,6 +30,7 @@ class Painter(nn.Module):
         for name, values in stats._asdict().items():
             self.register_buffer(name, torch.tensor(values).view(1, -1, 1, 1), persistent=False)
         self.eval().requires_grad_(False)
+        self.encoder.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # faster, mostly
 
     def train(self, mode: bool = True) -> "Painter":
         """Stays in eval mode."""
