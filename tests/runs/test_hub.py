@@ -100,6 +100,7 @@ def test_error_nobody_is_logged_in(hub, folder):
         push_mixer(folder, "me/mixer")
 
 
+@pytest.mark.slow  # the library of the Hub tries again and again
 def test_error_no_network(hub, folder, monkeypatch):
     monkeypatch.setenv("HF_TOKEN", TOKEN)
     nobody = "http://127.0.0.1:9"
