@@ -14,7 +14,6 @@ Runs go on where they stopped, as in suite.py. Further fields of the recipes go 
 
 import argparse
 import csv
-import io
 import json
 import subprocess
 import sys
@@ -24,7 +23,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from suite import ENDING, SUPERVISED, cell, check_settings, finished, folder_of, train
+from suite import ENDING, SUPERVISED, cell, check_settings, finished, folder_of, train, write_table
 
 from samix.commands.fields import override
 from samix.recipes import RECIPES, find_recipe
@@ -121,13 +120,7 @@ def update_table(path: Path, new: Iterable[dict[str, str]]) -> None:
     lines = {
         (line["suite"], line["tested_on"], line["method"], int(line["seed"])): line for line in [*old, *new]
     }
-    text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(lines[key] for key in sorted(lines))
-    path.parent.mkdir(exist_ok=True)
-    write_text(path, text.getvalue())
-    print(f"{len(lines)} lines -> {path}")
+    write_table(path, COLUMNS, [lines[key] for key in sorted(lines)])
 
 
 if __name__ == "__main__":

@@ -116,13 +116,18 @@ def update_table(path: Path, suite: str, columns: Sequence[str], folders: Iterab
         values = summary | masks | {"suite": suite, "method": folder.parent.name}
         line = {name: cell(values.get(name, "")) for name in columns}
         lines[line["method"], int(line["seed"])] = line
+    write_table(path, columns, [lines[key] for key in sorted(lines)])
+
+
+def write_table(path: Path, columns: Sequence[str], lines: Sequence[dict[str, str]]) -> None:
+    """Lines as CSV under these columns."""
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()
-    writer.writerows(lines[key] for key in sorted(lines))
+    writer.writerows(lines)
     path.parent.mkdir(exist_ok=True)
     write_text(path, text.getvalue())
-    print(f"{len(lines)} runs -> {path}")
+    print(f"{len(lines)} lines -> {path}")
 
 
 def cell(value: object) -> str:

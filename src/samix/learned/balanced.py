@@ -9,15 +9,12 @@ adjusting have nothing left to do. s_j, painted with 1 - lam, is 1 - s_i.
 """
 
 import torch
-from jaxtyping import Float
 from torch import Tensor, nn
 
 from samix.core.pairing import Pairing
 from samix.core.shapes import Maps, Mask, Size
-from samix.learned.mixer import AdaptiveLam, ConcatLam, Mixer, NoLam, upsample_mask
+from samix.learned.mixer import AdaptiveLam, ConcatLam, Content, Mixer, NoLam, gather_content, upsample_mask
 from samix.learned.shifting import balance
-
-LowLogits = Float[Tensor, "B 1 h w"]
 
 
 class BalancedMixer(Mixer):
@@ -50,19 +47,17 @@ class BalancedMixer(Mixer):
             low = bound_spread(self.log_gain.exp() * difference, self.limit)
             return balance(upsample_mask(low, size, self.upsample), pairing.lam)
 
-    def vote(self, z_i: Maps, z_j: Maps, lam: Tensor) -> LowLogits:
+    def vote(self, z_i: Maps, z_j: Maps, lam: Tensor) -> Content:
         """P c_i - P' c_j at the maps' own size: where the first picture has more to show than its partner."""
         first, second = self.encoding(z_i, lam), self.encoding(z_j, 1 - lam)
         return self.read(first, second) - self.read(second, first)
 
-    def read(self, first: Maps, second: Maps) -> LowLogits:
+    def read(self, first: Maps, second: Maps) -> Content:
         """P c of the first maps."""
-        content, attention = self.content(first), self.attention(first, second)
-        rows = content.to(attention).flatten(2).transpose(1, 2)  # [B, n, 1]
-        return (attention @ rows).transpose(1, 2).view_as(content)
+        return gather_content(self.content(first), self.attention(first, second))
 
 
-def bound_spread(logits: LowLogits, limit: float) -> LowLogits:
+def bound_spread(logits: Content, limit: float) -> Content:
     """Logits without their mean, with a standard deviation below `limit`.
 
     >>> bound_spread(torch.tensor([-1e6, 0.0, 1e6]).view(1, 1, 1, 3), limit=4.0).std(unbiased=False).round()

@@ -190,8 +190,7 @@ class Mixer(nn.Module):
         """Masks [B, 1, *size] of each first image, from the maps z of the batch."""
         with torch.autocast(z.device.type, enabled=False):
             content, attention = self.parts(z.to(next(self.parameters()).dtype), pairing)
-            rows = content.to(attention).flatten(2).transpose(1, 2)  # [B, n, 1]
-            low = (attention @ rows).transpose(1, 2).view_as(content)
+            low = gather_content(content, attention)
             if self.sigmoid_last:
                 return upsample_mask(low, size, self.upsample).sigmoid()
             return upsample_mask(low.sigmoid(), size, self.upsample)
@@ -211,6 +210,12 @@ class Mixer(nn.Module):
     def gamma(self) -> Tensor | None:
         """The strength of the lam encoding, None where the encoding has no such parameter."""
         return self.encoding.gamma
+
+
+def gather_content(content: Content, attention: Attention) -> Content:
+    """P c of Eq. (11): every position's content is that of all positions, as attention weighs them."""
+    rows = content.to(attention).flatten(2).transpose(1, 2)  # [B, n, 1]
+    return (attention @ rows).transpose(1, 2).view_as(content)
 
 
 def upsample_mask(mask: Content, size: Size, mode: str) -> Mask:
