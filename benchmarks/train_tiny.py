@@ -10,6 +10,7 @@ on one core.
 
 import argparse
 import math
+import shlex
 import subprocess
 import sys
 import time
@@ -30,7 +31,7 @@ from samix.learned.mixer import Mixer, MixerConfig
 from samix.nn.encoder import Encoder
 from samix.nn.zoo import Network
 from samix.runs.card import write_card
-from samix.runs.exporting import plain_use
+from samix.runs.exporting import plain_use, public_command
 from samix.runs.files import write_text
 from samix.runs.mixer_file import MixerFile, build_policy, read_mixer_file, write_mixer_file
 
@@ -71,7 +72,9 @@ def main(words: Sequence[str] | None = None) -> None:
         "pictures": len(pictures),
         "pictures_seen": options.steps * options.batch_size,
         "seed": options.seed,
-        "command": "python benchmarks/train_tiny.py --out tiny.safetensors",
+        "command": public_command(
+            shlex.join(["python", "benchmarks/train_tiny.py", *(words or sys.argv[1:])])
+        ),
         "commit": commit(),
         "license": "apache-2.0",
     }
