@@ -212,6 +212,17 @@ def test_value_warmup_gives_plain_mixup_while_the_mixer_learns():
     assert losses.mixer is not None and losses.mixer.requires_grad
 
 
+def test_value_behind_mix_until_the_classifier_learns_alone():
+    model = build(Objective(mix_until=0.6))
+    painted = record_batches(model.mixer)
+    model.eval()  # batch statistics stay as they are
+    x, y = batch()
+    losses = model(x, y, progress=0.6)
+    assert painted == [] and losses.mixer is None and losses.lam is None
+    torch.testing.assert_close(losses.total, model.method.loss.clean(model.method.logits(x), y))
+    assert model(x, y, progress=0.59).mixer is not None
+
+
 def test_value_settings_of_speed_run_a_part_of_the_batch():
     model = build(Objective(clean_weight=1.0, clean_fraction=0.5), speed=Speed(fraction=0.25))
     clean, mixed = record_batches(model.method.clean_head), record_batches(model.method.head)

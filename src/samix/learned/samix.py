@@ -311,7 +311,9 @@ class SAMix(LearnedMixing):
         return cls(method, settings.mixer.build(channels).to(encoder.black(size).device), settings)
 
     def forward(self, x: Images, y: Labels, progress: float = 0.0) -> Losses:
-        """Both objectives of Eq. (5) for one batch."""
+        """Both objectives of Eq. (5) for one batch; behind `objective.mix_until` the classifier's alone."""
+        if not self.method.objective.mixes_at(progress):
+            return self.method(x, y, progress)
         check_batch(x, y, self.method.classes)
         s = self.settings
         with torch.no_grad():

@@ -35,6 +35,9 @@ class Objective:
     """Part of the batch that the clean branch runs on (speed; the paper: 1)."""
     clean_crop: float = 1.0
     """Side of a random crop that the clean branch sees, in parts of the picture's (speed; the paper: 1)."""
+    mix_until: float = 1.0
+    """Share of training in which pictures are mixed; behind it the tested head learns from clean ones alone
+    (timm's mixup_off_epoch)."""
     smoothing: float = 0.0
     """Label smoothing."""
     binary: bool = False
@@ -44,12 +47,21 @@ class Objective:
 
     def __post_init__(self) -> None:
         check_not_negative(self, "objective", "clean_weight")
-        check_positive_share(self, "objective", "clean_fraction", "clean_crop")
+        check_positive_share(self, "objective", "clean_fraction", "clean_crop", "mix_until")
         check_below_one(self, "objective", "smoothing")
         if self.two_hot and not self.binary:
             raise ValueError(
                 "objective.two_hot needs objective.binary: softmax cannot give 1 to two classes."
             )
+
+    def mixes_at(self, progress: float) -> bool:
+        """Whether pictures are still mixed when this share of training is done.
+
+        >>> early = Objective(mix_until=0.6)
+        >>> early.mixes_at(0.5), early.mixes_at(0.6), Objective().mixes_at(1.0)
+        (True, False, True)
+        """
+        return self.mix_until == 1 or progress < self.mix_until
 
 
 class Supervised(Model):

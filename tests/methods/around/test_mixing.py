@@ -53,6 +53,14 @@ def test_value_the_loss_of_one_draw(policy):
     assert losses.mixer is None and losses.log is None
 
 
+def test_value_behind_mix_until_the_clean_batch_is_learned_from(policy):
+    policy = replace(policy, jsd_weight=0.0) if policy.consistency else policy
+    model, x = build(policy, mix_until=0.6), images()
+    before, after = (deepcopy(model)(x, Y, progress) for progress in (0.59, 0.6))
+    assert before.lam is not None and after.lam is None
+    torch.testing.assert_close(after.total, model.method(x, Y).total)
+
+
 @pytest.mark.parametrize("batch", [1, 2, 3])
 @pytest.mark.parametrize("binary", [False, True])
 def test_value_any_batch(policy, batch, binary):

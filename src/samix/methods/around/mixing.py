@@ -46,7 +46,9 @@ class Mixing(Around):
         return Supplier(self.method.classifier, maps, stats=self.stats)
 
     def forward(self, x: Images, y: Labels, progress: float = 0.0) -> Losses:
-        """The method's loss on one draw of the policy."""
+        """The method's loss on one draw of the policy; behind `objective.mix_until` on the clean batch."""
+        if not self.method.objective.mixes_at(progress):
+            return self.method(x, y, progress)
         check_batch(x, y, self.method.classes)
         if self.policy.consistency:
             return Losses(self.consistent_loss(x, y))
