@@ -15,6 +15,7 @@ from samix.core.shapes import Images, Maps, Mask, RandomSource, Size, Stats
 from samix.learned.mixer import Adjusting, Mixer
 from samix.mixups.base import Hints, Policy
 from samix.nn.encoder import Encoder
+from samix.nn.folding import fold_norms
 
 
 class Painter(nn.Module):
@@ -24,13 +25,17 @@ class Painter(nn.Module):
     std: Tensor
 
     def __init__(self, encoder: Encoder, mixer: Mixer, stats: Stats, size: int) -> None:
-        """`stats` is the normalisation that the encoder knows, `size` the short side of what it looks at."""
+        """`stats` is the normalisation that the encoder knows, `size` the short side of what it looks at.
+
+        The encoder is the painter's from now on: its batch norms are folded away.
+        """
         super().__init__()
         self.encoder, self.mixer, self.stats, self.size = encoder, mixer, stats, size
         for name, values in stats._asdict().items():
             self.register_buffer(name, torch.tensor(values).view(1, -1, 1, 1), persistent=False)
         self.eval().requires_grad_(False)
-        self.encoder.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # faster, mostly
+        encoder.network = fold_norms(encoder.network, ramp(size).to(next(encoder.parameters())))
+        encoder.to(memory_format=torch.channels_last)  # type: ignore[call-overload]  # faster, mostly
 
     def train(self, mode: bool = True) -> "Painter":
         """Stays in eval mode."""
@@ -50,6 +55,11 @@ class Painter(nn.Module):
         kind = next(self.parameters())
         with torch.autocast(kind.device.type, enabled=False):
             return self.mixer(self.look(pixels.to(kind)), pairing, size)
+
+
+def ramp(size: int) -> Images:
+    """One picture [1, 3, size, size] that runs from -1 to 1: something to see, and nothing drawn."""
+    return torch.linspace(-1, 1, 3 * size * size).view(1, 3, size, size)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -224,7 +224,7 @@ def fill(module: nn.Module, tensors: dict[str, Tensor], path: Path, what: str, *
 def write_mixer_file(path: Path, file: MixerFile, *, half: bool = False) -> None:
     """Writes a file in today's format: without what lies behind the layer; `half` stores 16 bits."""
     policy, weights = build_policy(file, path), named_weights(file)
-    reach = set() if weights else names_in_reach(policy.painter.encoder, file.size)
+    reach = set() if weights else names_in_reach(build_reader(file), file.size)
     reach = {f"encoder.{name}" for name in reach}
     kept = {name: value for name, value in file.tensors.items() if name in reach or name.startswith("mixer.")}
     adjusting = asdict(policy.adjusting)
