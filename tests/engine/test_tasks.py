@@ -23,6 +23,7 @@ def test_value_top1_is_the_median_of_the_last_ten_tested_epochs():
 
 def test_value_few_epochs():
     assert accuracies([row(1, 10.0), row(2, 20.0)])["top1"] == 15.0
+    assert accuracies([row(1, 10.0), row(2, 20.0)], last=1)["top1"] == 20.0
 
 
 def test_value_best_is_the_best_of_the_tested_epochs():

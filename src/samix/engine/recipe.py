@@ -37,7 +37,7 @@ class Recipe:
     min_steps: int = 0
     """Steps that an epoch has at least: with few pictures batches are smaller than batch_size; 0: never."""
     eval_every: int = 1
-    """Epochs between two tests; each of the last 10 is tested anyway (pre-training: the last)."""
+    """Epochs between two tests; the last ones are tested anyway (`tested_last`; pre-training: one)."""
     save_every: int = 1
     """Epochs between two checkpoints; there is one at the end anyway."""
     seed: int = 0

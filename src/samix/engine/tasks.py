@@ -55,10 +55,8 @@ class Task(Protocol):
 class Classification:
     """Supervised training, tested by the accuracy of every head."""
 
-    tested_last = 10
-
     def __init__(self, recipe: Training) -> None:
-        self.recipe = recipe
+        self.recipe, self.tested_last = recipe, recipe.tested_last
 
     def build(self, split: Split, *, initial: bool = True) -> Model:
         if len(split.train.classes) < 2:
@@ -83,18 +81,19 @@ class Classification:
         return head_scores(evaluate(fabric, model, split, self.recipe))
 
     def summary(self, fabric: Fabric, model: Model, split: Split, rows: list[Row]) -> Summary:
-        return accuracies(rows)
+        return accuracies(rows, self.tested_last)
 
 
-def accuracies(rows: list[Row]) -> Summary:
+def accuracies(rows: list[Row], last: int = 10) -> Summary:
     """top1 is the median over the last 10 tested epochs (the paper's rule), best the best tested epoch.
 
-    Epochs without a test do not count: where eval_every is the number of epochs, best is that of the last 10.
+    `last` is how many, if not 10. Epochs without a test do not count: where eval_every is the number of
+    epochs, best is that of the last ones.
     """
     tested = [row for row in rows if "top1" in row]
-    last_ten = tested[-10:]
-    heads = {key: median(row[key] for row in last_ten) for key in tested[-1] if key.startswith("top1_")}
-    top1 = median(row["top1"] for row in last_ten)
+    final = tested[-last:]
+    heads = {key: median(row[key] for row in final) for key in tested[-1] if key.startswith("top1_")}
+    top1 = median(row["top1"] for row in final)
     return {
         "top1": top1,
         "best": max(row["top1"] for row in tested),

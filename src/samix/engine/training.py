@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from samix.contract import Context, MixupSettings, Model, Plain
+from samix.core.checks import check_at_least
 from samix.core.shapes import Stats
 from samix.engine.initial import load_initial
 from samix.engine.pretrained import PretrainedMixup
@@ -26,9 +27,15 @@ class Training(Recipe):
     """How images are mixed; its type is a name of POLICIES."""
     objective: Objective = field(default_factory=Objective)
     """Clean branch, smoothing, binary loss."""
+    tested_last: int = 10
+    """Each of so many last epochs is tested; top1 is the median over them (the paper: 10)."""
 
     choices: ClassVar[dict[str, dict[str, type[Any]]]] = {"mixup": POLICIES}
     command: ClassVar[str] = "train"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_at_least(1, self, "", "tested_last")
 
     def build(self, classes: int, stats: Stats | None = None, *, initial: bool = True) -> Model:
         """A fresh model for `classes` classes; `stats` tells policies how its images are normalised.
