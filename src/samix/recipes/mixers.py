@@ -31,7 +31,8 @@ LENGTH: dict[str, Any] = {"epochs": 4, "batch_size": 36, "min_steps": 4, "eval_e
 # All eight stages: heads and Mixer learn, the network's weights can be named instead of stored.
 STILL = Network(name="lite0", weights="lite0", frozen=8, freeze_norm=True)
 
-TRAINED = replace(BASE, data=DATA, encoder=STILL, optimizer=OPTIMIZER, **LENGTH)
+STEADY = replace(BASE.objective, mix_until=1.0)
+TRAINED = replace(BASE, data=DATA, encoder=STILL, objective=STEADY, optimizer=OPTIMIZER, **LENGTH)
 MIXER = Family(
     "A Mixer for photographs with labels at 96 px, trained EfficientNet-Lite0 kept still; minutes on a CPU.",
     {
