@@ -42,7 +42,7 @@ def photo_rows(base: Training) -> dict[str, Training]:
     """Hand-made and learned mixups, and Mixers that were trained before (`photos`, `photos-c`)."""
     samix = row(
         base,
-        LearnedMixup(mixer=MixerConfig(balanced=True), mask=MaskLoss(beta=0.0, evidence=10.0)),
+        LearnedMixup(mixer=MixerConfig(balanced=True), mask=MaskLoss(beta=0.0, evidence=10.0, zoom=4 / 3)),
         clean=1.0,
     )
     return {
