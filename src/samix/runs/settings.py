@@ -9,7 +9,7 @@ MOST = 5
 """How many differences are listed."""
 LEARNED_ON_MACHINE = ("precision", "accumulate", "devices", "nodes")
 """What of the machine changes what is learned."""
-NOT_LEARNED_FROM = ("eval_every", "save_every", "data.root", "data.workers")
+NOT_LEARNED_FROM = ("eval_every", "tested_last", "save_every", "data.root", "data.workers")
 """Settings that change where or when a run works, not what it learns."""
 LEARNED_MIXUPS = ("automix", "samix", "samix-i", "samix-c")
 """Mixups whose settings had other names before 0.2."""
