@@ -32,7 +32,7 @@ CHUNK = 2**18
 """Pixels that are worked on at once, so that intermediate results fit into the processor's cache."""
 
 
-def fine_grained_saliency(pixels: Shaped[Tensor, "B 3 H W"]) -> UInt8[Tensor, "B H W"]:
+def fine_grained_saliency(pixels: Shaped[Tensor, "B c H W"]) -> UInt8[Tensor, "B H W"]:
     """The saliency of 8-bit pictures, 0 to 255."""
     if pixels.dtype != torch.uint8:
         raise TypeError(
@@ -49,7 +49,7 @@ def add_in_bytes(on: Saliency, off: Saliency) -> UInt8[Tensor, "B H W"]:
     return (on + off).clamp(max=255).to(torch.uint8)
 
 
-def to_grey(pixels: UInt8[Tensor, "B 3 H W"]) -> Saliency:
+def to_grey(pixels: UInt8[Tensor, "B c H W"]) -> Saliency:
     """The weighted sum of the channels, rounded to 8 bits."""
     first, second, third = (weight * c for weight, c in zip(CHANNELS, pixels.int().unbind(1), strict=True))
     return ((first + second + third + 2**14) >> 15).float()

@@ -114,6 +114,11 @@ class TokenMix(Policy):
         super().__post_init__()
         check_share(self, "mixup", "keep")
 
+    @property
+    def lam_weighs_labels(self) -> bool:
+        """No: lam is a constant."""
+        return False
+
     def draw_lam(self, count: int, generator: RandomSource = None) -> Lam:
         """The constant `keep`."""
         return torch.full((count,), float(self.keep))

@@ -78,7 +78,7 @@ def apply_chains(pixels: Images, chains: Chains) -> Images:
 
 
 @torch.no_grad()
-def affine_fit(pixels: Images, x: Images) -> tuple[Float[Tensor, "1 3 1 1"], Float[Tensor, "1 3 1 1"]]:
+def affine_fit(pixels: Images, x: Images) -> tuple[Float[Tensor, "1 c 1 1"], Float[Tensor, "1 c 1 1"]]:
     """(scale, shift) of each channel with x = scale * pixels + shift, by least squares over the batch.
 
     Pixels at 0 or 1 may have been clamped, so they count only if there are no others. In a channel with one
@@ -134,6 +134,11 @@ class AugMix(Policy):
     def consistency(self) -> float:
         """The weight of the consistency loss."""
         return self.jsd_weight
+
+    @property
+    def lam_weighs_labels(self) -> bool:
+        """No: labels are not mixed."""
+        return False
 
     def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mask:
         """All ones: the partner is not shown, and labels are not mixed."""
