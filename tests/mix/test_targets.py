@@ -85,7 +85,7 @@ def test_value_binary_labels_as_numbers():
 @pytest.mark.parametrize(
     ("y", "options", "message"),
     [
-        ([0, 1, 2, 3, 4, 5], {"classes": 6}, r"got int in a list. Write torch.as_tensor\(y\)"),
+        ([0, 1, 2, 3, 4, 5], {"classes": 6}, r"got int. Write torch.as_tensor\(y\)"),
         (torch.arange(6).numpy(), {"classes": 6}, r"got ndarray. Write torch.as_tensor\(y\)"),
         ("words", {"classes": 6}, "labels must be tensors; got str"),
         (torch.arange(5), {"classes": 6}, "6 images but 5 labels"),

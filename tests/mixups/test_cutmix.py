@@ -40,20 +40,17 @@ def test_value_against_a_loop(size, box):
 
 def test_value_intervals_of_both_boxes():
     centre, side = torch.tensor([0, 3, 5]), torch.tensor([5, 4, 1])
-    paper, whole = (outside(6, *interval(6, centre, side, box)).int().tolist() for box in BOXES)
+    paper, whole = (outside(6, *interval(centre, side, box)).int().tolist() for box in BOXES)
     assert paper == [[0, 0, 1, 1, 1, 1], [1, 0, 0, 0, 0, 1], [1, 1, 1, 1, 1, 1]]
     assert whole == [[0, 0, 0, 1, 1, 1], [1, 0, 0, 0, 0, 1], [1, 1, 1, 1, 1, 0]]
 
 
 def mean_area(size: int, lam: torch.Tensor, box: str, border: int) -> torch.Tensor:
-    """The area of the box for each lam, mean over all centres of a square that is cut off at the border."""
-    centre = torch.arange(border, border + size)
-    rows = [box_around((size, size), centre, centre, each.expand(size), box) for each in lam]
-    if border:  # so far inside that nothing is cut off
-        side = (size * (1 - lam.double()).sqrt()).long()
-        rows = [interval(3 * size, centre, each.expand(size), box) for each in side]
-    length = torch.stack([(each[1] - each[0]).double().mean() for each in rows])
-    return (length / size) ** 2
+    """The area of a square box for each lam, mean over all centres; cut off that many pixels outside."""
+    centre, side = torch.arange(size)[:, None], (size * (1 - lam.double()).sqrt()).long()
+    start, end = interval(centre, side[None], box)  # [centre, lam]
+    length = end.clamp(max=size + border) - start.clamp(min=-border)
+    return (length.double().mean(dim=0) / size) ** 2
 
 
 @pytest.mark.parametrize("border", [0, 32], ids=["cut off", "free"])
@@ -76,7 +73,9 @@ def test_value_the_whole_box_is_timms(lam):
         np.random.seed(seed)  # noqa: NPY002
         row, column = (torch.tensor([np.random.randint(0, side)]) for side in (33, 20))  # noqa: NPY002
         ours = box_around((33, 20), row, column, torch.tensor([lam], dtype=torch.float64), "whole")
-        assert [int(edge) for edge in ours] == [top, bottom, left, right]
+        limits = (0, 33), (0, 33), (0, 20), (0, 20)  # timm's box ends at the border
+        cut = [min(max(int(edge), low), high) for edge, (low, high) in zip(ours, limits, strict=True)]
+        assert cut == [top, bottom, left, right]
 
 
 def test_value_minmax_draws_the_sides_and_keeps_the_box_inside():
@@ -146,7 +145,7 @@ def test_value_golden_box(golden, seed, lam):
     run = f"seed{seed}/lam{lam}"
     keep = 1 - record[f"{run}/mask"]  # the official mask shows the partner
     side = torch.full((32,), math.floor(32 * math.sqrt(1 - lam)))
-    free = outside(32, *interval(32, torch.arange(32), side, "paper"))  # [centre, pixel]
+    free = outside(32, *interval(torch.arange(32), side, "paper"))  # [centre, pixel]
     hole = keep[0, 0] == 0
     assert (free == ~hole.any(dim=1)).all(dim=1).any()
     assert (free == ~hole.any(dim=0)).all(dim=1).any()

@@ -99,8 +99,11 @@ def is_torchvision(value: object) -> bool:
     return types is not None and isinstance(value, types.TVTensor)
 
 
+def plain_tensor(x: Tensor) -> Tensor:
+    """The tensor without torchvision's type, which only some operations keep."""
+    return x.as_subclass(Tensor) if type(x) is not Tensor and is_torchvision(x) else x
+
+
 def like_given(values: Tensor, given: Tensor) -> Tensor:
-    """The values with the type that was given: torchvision's `Image` and `Video` stay what they were."""
-    if type(given) is Tensor or not is_torchvision(given):
-        return values
+    """The values with torchvision's type that was given: an `Image` or a `Video` stays what it was."""
     return sys.modules["torchvision.tv_tensors"].wrap(values, like=given)

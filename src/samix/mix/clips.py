@@ -9,24 +9,26 @@ from torch import Tensor
 from samix.core.mixed import Mixed
 from samix.core.pairing import Pairing
 from samix.core.shapes import RandomSource
-from samix.mix.batches import is_torchvision
 from samix.mixups import Policy
 from samix.mixups.switch import Choice
 
 
 def mix_clips(
-    policy: Policy, x: Tensor, pairing: Pairing, generator: RandomSource, *, per_frame: bool
+    policy: Policy, x: Tensor, pairing: Pairing, generator: RandomSource, time: int | None
 ) -> Mixed:
-    """The mixed clips; their masks have the clips' five axes, of length 1 where all frames share them."""
+    """The mixed clips, every frame along axis `time` under a mask of its own, or all under one (None).
+
+    Their masks have the clips' five axes, of length 1 where all frames share them.
+    """
     needs = policy.needed(pairing)
     if needs:
         raise ValueError(
             f"{type(policy).__name__} looks at {', '.join(needs)} of images [B, C, H, W]; got "
             f"{list(x.shape)}. Clips need a policy that mixes blindly: mixup, cutmix, fmix, gridmix, ..."
         )
-    if not per_frame:
+    if time is None:
         return mix_whole(policy, x, pairing, generator)
-    return mix_frames(policy, x, pairing, generator, 1 if is_torchvision(x) else 2)
+    return mix_frames(policy, x, pairing, generator, time)
 
 
 def mix_whole(policy: Policy, x: Tensor, pairing: Pairing, generator: RandomSource) -> Mixed:

@@ -21,7 +21,7 @@ from samix.core.seeds import own_stream
 from samix.core.shapes import Images, Lam, RandomSource
 from samix.core.words import suggest
 from samix.methods.hints import Supplier
-from samix.mix.batches import like_given, unpack
+from samix.mix.batches import is_torchvision, like_given, plain_tensor, unpack
 from samix.mix.clips import mix_clips
 from samix.mix.config import describe, read_config, to_config
 from samix.mix.looks import check_looked_at, maps_of, warn_of_pixels
@@ -198,16 +198,17 @@ class Mix:
         """The whole mixed batch: images, masks, pairing; `mixed.dense(target)` mixes a per-pixel target."""
         check_batch(x, y)
         generator = own_stream(self.generator)
-        images, pairing = x.as_subclass(Tensor), self.draw(x, generator)
+        images, pairing = plain_tensor(x), self.draw(x, generator)
         if x.ndim == 4:
             hints = self.hints(self.supplier, pairing, images, y)
             mixed = self.policy(images, pairing, hints, generator)
         else:
-            mixed = mix_clips(self.policy, x, pairing, generator, per_frame=self.per_frame)
+            time = 1 if is_torchvision(x) else 2
+            mixed = mix_clips(self.policy, images, pairing, generator, time if self.per_frame else None)
         mixed = self.relabel(mixed, pairing)
         if self.mode == "half":
             mixed = mixed.first(max(len(x) // 2, 1))
-        return mixed if type(x) is Tensor else mixed._replace(x=like_given(mixed.x, x))
+        return mixed if images is x else mixed._replace(x=like_given(mixed.x, x))
 
     def hints(self, supplier: Supplier, pairing: Pairing, x: Images, y: Target) -> Hints:
         """What the policy needs to know of this batch; the first one shows whether mean and std are right."""

@@ -30,17 +30,15 @@ def each_target(target: Target, change: Callable[[Tensor], Any]) -> Any:
 
 def check_target(target: Target, count: int) -> None:
     """Refuses what is no tensor, or not one label per image."""
-
-    def check(part: Any) -> None:
-        if not isinstance(part, Tensor):
-            numbers = type(part).__name__ in ("ndarray", "int", "float")
-            hint = " Write torch.as_tensor(y)." if numbers else ""
-            held = "" if part is target else f" in a {type(target).__name__}"
-            raise ValueError(f"labels must be tensors; got {type(part).__name__}{held}.{hint}")
-        if part.shape[:1] != (count,):
-            raise ValueError(f"{count} images but {len(part) if part.ndim else 'no'} labels.")
-
-    each_target(target, check)
+    if isinstance(target, Tensor):
+        if target.shape[:1] != (count,):
+            raise ValueError(f"{count} images but {len(target) if target.ndim else 'no'} labels.")
+    elif isinstance(target, Mapping | tuple | list):
+        for part in target.values() if isinstance(target, Mapping) else target:
+            check_target(part, count)
+    else:
+        hint = "" if isinstance(target, str) else " Write torch.as_tensor(y)."
+        raise ValueError(f"labels must be tensors; got {type(target).__name__}.{hint}")
 
 
 def mix_target(mixed: Mixed, target: Target, classes: Classes = None, smoothing: float = 0.0) -> Target:

@@ -24,7 +24,7 @@ BoxName: TypeAlias = Literal["whole", "paper"]
 
 
 class Box(NamedTuple):
-    """One box per lam, [N] each: rows [top, bottom) and columns [left, right), inside the image."""
+    """One box per lam, [N] each: rows [top, bottom) and columns [left, right), before the border cuts."""
 
     top: Tensor
     bottom: Tensor
@@ -32,17 +32,18 @@ class Box(NamedTuple):
     right: Tensor
 
 
-def interval(length: int, centre: Tensor, side: Tensor, box: BoxName = "paper") -> tuple[Tensor, Tensor]:
-    """[centre - side // 2, centre + side // 2), or to centre + (side + 1) // 2 for a whole box, cut off."""
-    end = (side + 1) // 2 if box == "whole" else side // 2
-    return (centre - side // 2).clamp(min=0), (centre + end).clamp(max=length)
+def interval(centre: Tensor, side: Tensor, box: BoxName = "paper") -> tuple[Tensor, Tensor]:
+    """[centre - side // 2, centre + side // 2), or for a whole box `side` pixels from there on."""
+    half = side // 2
+    start = centre - half
+    return start, start + side if box == "whole" else centre + half
 
 
 def box_around(size: Size, row: Tensor, column: Tensor, lam: Lam, box: BoxName = "paper") -> Box:
     """Boxes of area about (1 - lam) H W, centred on the given pixels."""
     cut = (1 - lam.detach().cpu().double()).sqrt()
-    rows = interval(size[0], row, (size[0] * cut).long(), box)
-    return Box(*rows, *interval(size[1], column, (size[1] * cut).long(), box))
+    rows = interval(row, (size[0] * cut).long(), box)
+    return Box(*rows, *interval(column, (size[1] * cut).long(), box))
 
 
 def draw_box(size: Size, lam: Lam, generator: RandomSource = None, box: BoxName = "paper") -> Box:
@@ -119,7 +120,7 @@ class CutMix(Policy):
             return super().mix(x, pairing, hints, generator)
         size = x.shape[-2:]
         top, bottom, left, right = (int(edge) for edge in self.draw_box(size, pairing.lam, generator))
-        rows, columns = slice(top, bottom), slice(left, right)
+        rows, columns = slice(max(top, 0), bottom), slice(max(left, 0), right)
         mask, mixed = x.new_ones(1, 1, *size), x.clone()
         mask[..., rows, columns] = 0
         mixed[..., rows, columns] = x[..., rows, columns].index_select(0, pairing.index)
