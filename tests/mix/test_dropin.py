@@ -284,8 +284,10 @@ def test_value_the_model_is_left_as_it_was():
     assert model.training and all(p.requires_grad and p.grad is None for p in model.parameters())
 
 
-def test_value_exported():
+def test_value_every_policy_is_a_name_of_the_package():
     assert samix.Mix is Mix
+    for kind in MIXUPS.values():
+        assert getattr(samix, kind.__name__) is kind and kind.__name__ in samix.__all__
 
 
 def test_value_a_switching_policy_is_its_members():

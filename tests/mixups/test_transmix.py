@@ -215,3 +215,12 @@ def test_error_a_network_without_attention():
 def test_error_area_weight(value):
     with pytest.raises(ValueError, match=rf"mixup.area_weight must lie in \[0, 1\], got {value}"):
         TransMix(area_weight=value)
+
+
+def test_value_attention_without_numbers_gives_way_to_the_area():
+    mask = torch.ones(2, 1, 8, 8)
+    mask[:, :, :4, :4] = 0
+    attention = torch.stack([torch.full((4, 4), float("nan")), torch.rand(4, 4)])
+    covered = covered_attention(mask, attention)
+    assert float(covered[0]) == pytest.approx(0.25)
+    assert float(covered[1]) == pytest.approx(float(attention[1, :2, :2].sum() / attention[1].sum()))
