@@ -22,7 +22,7 @@ NAMED = {
     "samix.learned.losses.MaskLoss.beta_at",
     "samix.learned.samix.SAMix.wrap",
     "samix.losses.classification.LabelLoss",
-    "samix.mix.Mix",
+    "samix.mix.dropin.Mix",
 }
 
 Documented = ast.Module | ast.ClassDef | ast.FunctionDef

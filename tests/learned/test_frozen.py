@@ -121,3 +121,13 @@ def test_value_half_precision_pictures_are_seen_in_float32(dtype):
     half = build()(x, pairing, Hints(pixels=x)).mask
     expected = build()(x.float(), pairing, Hints(pixels=x.float())).mask
     torch.testing.assert_close(half.float(), expected, atol=2**-9 + 1e-6, rtol=0)
+
+
+def test_value_grey_pictures_are_seen_as_grey_colours():
+    grey = pixels()[:, :1]
+    assert torch.equal(mask_of(build(), grey, [0.4]), mask_of(build(), grey.expand(-1, 3, -1, -1), [0.4]))
+
+
+def test_error_a_mixer_does_not_look_at_four_channels():
+    with pytest.raises(ValueError, match="pictures with 1 or 3 channels; got 4"):
+        mask_of(build(), torch.rand(4, 4, 32, 32), [0.4])

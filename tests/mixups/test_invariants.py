@@ -146,6 +146,27 @@ def test_invariant_a_seed_fixes_the_result(mix, policy):
     assert torch.equal(before, torch.get_rng_state()), "the generator was passed but not used"
 
 
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+@pytest.mark.parametrize("per_sample", [False, True])
+def test_invariant_a_bad_picture_spoils_only_its_own_pairs(mix, bad, per_sample):
+    """Pictures that share nothing with it stay finite, and the labels of all."""
+    x = images(5)
+    x[2] = bad
+    mixed = mix(x, Pairing(lams(5, per_sample), ring(5)), torch.Generator().manual_seed(0))
+    parents, shares = mixed.family()
+    assert shares.isfinite().all() and mixed.soft_labels(torch.arange(5), 5).isfinite().all()
+    touched = ((parents == 2) & (shares > 0)).any(dim=1) | (torch.arange(5) == 2) | (ring(5) == 2)
+    untouched = ~touched if mixed.parents is None else ~((parents == 2) & (shares > 0)).any(dim=1)
+    assert mixed.x[untouched].isfinite().all()
+
+
+@pytest.mark.parametrize("channels", [1, 2, 4])
+def test_shape_any_number_of_channels(mix, channels):
+    x = torch.rand(4, channels, 12, 20)
+    mixed = mix(x, Pairing(lams(4, True), ring(4)))
+    assert mixed.x.shape == x.shape and mixed.x.isfinite().all()
+
+
 def test_gradient_reaches_both_images_by_their_weights(pairs, mix):
     x = images(3).requires_grad_()
     index = ring(3)

@@ -194,3 +194,10 @@ def test_error_pixels_must_be_bytes(dtype):
     """The trap: SaliencyMix's code reads the bytes of normalised floats."""
     with pytest.raises(TypeError, match=rf"needs 8-bit pixels \(torch.uint8\), got {dtype}.*round"):
         fine_grained_saliency(noise(1, (8, 8)).to(dtype))
+
+
+def test_value_grey_of_other_than_three_channels_is_their_mean():
+    one, four = torch.randint(256, (2, 1, 5, 6)).byte(), torch.randint(256, (2, 4, 5, 6)).byte()
+    assert torch.equal(to_grey(one), one[:, 0].float())
+    assert float((to_grey(four) - four.float().mean(dim=1)).abs().max()) <= 0.5
+    assert fine_grained_saliency(four).shape == (2, 5, 6)

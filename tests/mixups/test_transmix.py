@@ -91,7 +91,7 @@ def test_value_against_a_loop(network, size, per_sample, area_weight):
 def test_value_the_picture_is_that_of_cutmix(network):
     x, pairing = torch.randn(4, 3, 16, 16), Pairing(torch.tensor([0.3]), ring(4))
     _, mixed = TransMix().run(network, x, pairing, generator=torch.Generator().manual_seed(2))
-    expected = CutMix()(x, pairing, generator=torch.Generator().manual_seed(2))
+    expected = CutMix(box="paper")(x, pairing, generator=torch.Generator().manual_seed(2))
     assert torch.equal(mixed.x, expected.x) and torch.equal(mixed.mask, expected.mask)
     assert torch.equal(mixed.pairing.index, pairing.index)
 
@@ -155,7 +155,7 @@ def test_invariant_area_alone_is_cutmix_for_any_network():
     plain = nn.Sequential(nn.Flatten(), nn.Linear(288, 5))
     _, mixed = TransMix(area_weight=1.0).run(plain, x, pairing, generator=torch.Generator().manual_seed(3))
     alone = TransMix(area_weight=1.0)(x, pairing, generator=torch.Generator().manual_seed(3))
-    expected = CutMix()(x, pairing, generator=torch.Generator().manual_seed(3))
+    expected = CutMix(box="paper")(x, pairing, generator=torch.Generator().manual_seed(3))
     for ours in (mixed, alone):
         assert torch.equal(ours.x, expected.x) and torch.equal(ours.pairing.lam, expected.pairing.lam)
 
@@ -215,3 +215,12 @@ def test_error_a_network_without_attention():
 def test_error_area_weight(value):
     with pytest.raises(ValueError, match=rf"mixup.area_weight must lie in \[0, 1\], got {value}"):
         TransMix(area_weight=value)
+
+
+def test_value_attention_without_numbers_gives_way_to_the_area():
+    mask = torch.ones(2, 1, 8, 8)
+    mask[:, :, :4, :4] = 0
+    attention = torch.stack([torch.full((4, 4), float("nan")), torch.rand(4, 4)])
+    covered = covered_attention(mask, attention)
+    assert float(covered[0]) == pytest.approx(0.25)
+    assert float(covered[1]) == pytest.approx(float(attention[1, :2, :2].sum() / attention[1].sum()))

@@ -82,7 +82,16 @@ class Mixed(NamedTuple):
                 "these images have more than two parents, or label weights that do not sum to 1, so there is "
                 "no (y_a, y_b, lam); use soft_labels(y, classes) or loss(criterion, outputs, y)."
             )
-        return y, y[self.pairing.index], self.pairing.lam
+        index = self.pairing.index
+        return y[: len(index)], y[index], self.pairing.lam
+
+    def values(self, y: Tensor) -> Tensor:
+        """lam * y_i + (1 - lam) * y_j for any float target [B, ...]: rows of classes, numbers to regress."""
+        if self.parents is None:
+            lam, index = self.pairing
+            return torch.lerp(y[index], y[: len(index)], trailing_ones(lam.to(y), y.ndim - 1))
+        index, share = self.parents
+        return (trailing_ones(share.to(y), y.ndim - 1) * y[index]).sum(dim=1)
 
     def soft_labels(self, y: Tensor, classes: int, smoothing: float = 0.0) -> SoftLabels:
         """lam * y_i + (1 - lam) * y_j as rows [B, classes], smoothed towards uniform if asked.
@@ -92,12 +101,7 @@ class Mixed(NamedTuple):
         >>> mixed.soft_labels(torch.tensor([0, 2]), classes=3).tolist()
         [[0.75, 0.0, 0.25], [0.25, 0.0, 0.75]]
         """
-        rows = one_hot(y, classes)
-        if self.parents is None:
-            lam = self.pairing.lam.to(rows)[:, None]
-            return smooth(torch.lerp(rows[self.pairing.index], rows, lam), smoothing)
-        index, share = self.parents
-        return smooth((share.to(rows)[..., None] * rows[index]).sum(dim=1), smoothing)
+        return smooth(self.values(one_hot(y, classes)), smoothing)
 
     def loss(self, criterion: Criterion, outputs: Tensor, y: Tensor) -> Scalar:
         """lam-weighted loss for a criterion that returns one value per sample (reduction='none')."""
@@ -109,27 +113,55 @@ class Mixed(NamedTuple):
                 f"got shape {list(parts[0].shape)} for a batch of {len(outputs)}. Use reduction='none'."
             )
         losses = torch.stack(parts, dim=1)  # [B, P, ...]
-        return (share.to(losses).view(*share.shape, *[1] * (losses.ndim - 2)) * losses).sum(dim=1).mean()
+        return (trailing_ones(share.to(losses), losses.ndim - 2) * losses).sum(dim=1).mean()
 
     def dense(self, target: Tensor) -> Tensor:
         """A per-pixel target [B, H, W] or [B, K, H, W], mixed as the images were.
 
-        Floats are blended. Integers (class maps) are taken from whichever image shows more.
+        Floats are blended. Integers (class maps) are taken from whichever image shows more. Targets of video
+        have one axis more, as the video has.
         """
         if self.parents is not None and self.parents.index.shape[1] > 2:
             raise ValueError("dense targets of images with more than two parents have no one mask.")
-        planes = target if target.ndim == 4 else target[:, None]
-        if planes.ndim != 4 or planes.shape[-2:] != self.mask.shape[-2:]:
+        planes = target if target.ndim == self.mask.ndim else target[:, None]
+        if planes.ndim != self.mask.ndim or planes.shape[-2:] != self.mask.shape[-2:]:
             raise ValueError(
                 f"a dense target must have shape [B, H, W] or [B, K, H, W] with the images' height and width "
                 f"{list(self.mask.shape[-2:])}; got {list(target.shape)}."
             )
-        first, second = (planes, planes[self.pairing.index]) if self.sources is None else self.sources(planes)
+        index = self.pairing.index
+        pair = (planes[: len(index)], planes[index]) if self.sources is None else self.sources(planes)
         if planes.is_floating_point():
-            mixed = blend(first, second, self.mask.to(planes))
+            mixed = torch.lerp(pair[1], pair[0], self.mask.to(planes))
         else:
-            mixed = torch.where(self.mask >= 0.5, first, second)
-        return mixed if target.ndim == 4 else mixed[:, 0]
+            mixed = torch.where(self.mask >= 0.5, *pair)
+        return mixed if target.ndim == self.mask.ndim else mixed[:, 0]
+
+    def first(self, count: int) -> "Mixed":
+        """The first `count` mixed images alone; partners may still be any image of the batch."""
+
+        x, mask, (lam, index), parents, sources = self
+
+        def shared_or_cut(values: Tensor) -> Tensor:
+            return values if len(values) == 1 else values[:count]
+
+        def cut_sources(planes: Tensor) -> tuple[Tensor, Tensor]:
+            assert sources is not None
+            own, other = sources(planes)
+            return own[:count], other[:count]
+
+        return Mixed(
+            x[:count],
+            shared_or_cut(mask),
+            Pairing(shared_or_cut(lam), index[:count]),
+            None if parents is None else Parents(parents.index[:count], parents.share[:count]),
+            None if sources is None else cut_sources,
+        )
+
+
+def trailing_ones(values: Tensor, count: int) -> Tensor:
+    """The values with `count` more axes of length 1, to weigh tensors that have these axes."""
+    return values.view(*values.shape, *[1] * count)
 
 
 def one_hot(y: Tensor, classes: int) -> SoftLabels:
@@ -161,12 +193,21 @@ def check_batch(x: object, y: Tensor, classes: int) -> None:
         check_labels(y, classes)
 
 
-def check_images(x: object) -> None:
-    """Refuses what cannot be a batch of images."""
+def check_images(x: object, axes: tuple[int, ...] = (4,)) -> None:
+    """Refuses what cannot be a batch of images; `axes` are the allowed numbers of them."""
     if not isinstance(x, Tensor):
-        raise ValueError(f"images must be a float tensor [B, C, H, W]; got {type(x).__name__}.")
-    if x.ndim != 4 or not x.is_floating_point() or len(x) == 0:
-        raise ValueError(f"images must be a float tensor [B, C, H, W]; got {list(x.shape)} of {x.dtype}.")
+        hint = " Write torch.from_numpy(x)." if type(x).__name__ == "ndarray" else ""
+        raise ValueError(f"images must be a float tensor [B, C, H, W]; got {type(x).__name__}.{hint}")
+    if x.ndim not in axes or not x.is_floating_point() or len(x) == 0:
+        hint = " Write x.float() / 255." if x.dtype == torch.uint8 else ""
+        raise ValueError(
+            f"images must be a float tensor [B, C, H, W]; got {list(x.shape)} of {x.dtype}.{hint}"
+        )
+    if x.ndim == 4 and x.shape[3] in (1, 3) and x.shape[1] > 4:
+        raise ValueError(
+            f"images must have their channels in front, [B, C, H, W]; got {list(x.shape)}, which look like "
+            "[B, H, W, C]. Write x.permute(0, 3, 1, 2)."
+        )
 
 
 def check_indices(y: Tensor, count: int) -> None:

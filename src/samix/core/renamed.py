@@ -31,6 +31,11 @@ ADDED: dict[str, dict[str, Any]] = {
     "mixer": {"activation": "relu", "bias": True, "balanced": False, "limit": 4.0},
 }
 """Settings of learned mixups that came later, with what was done before."""
+ADDED_TO_POLICIES: dict[str, dict[str, Any]] = {
+    "cutmix": {"box": "paper", "minmax": None},
+    "mixup+cutmix": {"box": "paper"},
+}
+"""The same of hand-made mixups, by name."""
 ADDED_TO_RECIPES: dict[str, dict[str, Any]] = {
     "data": {"test": "val", "test_zoom": None, "shrink": None},
     "encoder": {"layer": None, "weights": None, "frozen": 0, "freeze_norm": False},

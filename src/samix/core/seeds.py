@@ -1,12 +1,17 @@
 """Randomness as a function of (seed, step, ...): nothing to save, so resuming is exact by design."""
 
 import hashlib
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
+from torch.utils.data import get_worker_info
+
+from samix.core.distributed import rank
+from samix.core.shapes import RandomSource
 
 
 def fold(seed: int, *keys: int | str) -> int:
@@ -21,6 +26,22 @@ def seeded(seed: int) -> Iterator[None]:
     with torch.random.fork_rng(devices=[]):
         torch.random.default_generator.manual_seed(seed)
         yield
+
+
+def own_stream(generator: RandomSource) -> RandomSource:
+    """The generator for the draws of one batch, which no loader's worker and no other process repeats.
+
+    Workers and processes hold copies of one generator. So a worker, and every process but the first, folds a
+    number drawn from its copy with its rank and with the worker's seed, which is another one in each epoch.
+    Elsewhere the generator itself is used. None is torch's own, which loaders seed for each worker.
+    """
+    if generator is None:
+        return None
+    worker, process = get_worker_info(), rank() or int(os.environ.get("RANK", "0"))
+    if worker is None and process == 0:
+        return generator
+    key = int(torch.randint(2**63 - 1, (), generator=generator))
+    return torch.Generator().manual_seed(fold(key, process, 0 if worker is None else worker.seed))
 
 
 def uniform(shape: tuple[int, ...], low: float, high: float) -> Float[Tensor, "..."]:

@@ -1,6 +1,7 @@
 """Names for the shapes that travel through samix (checked at run time in the tests).
 
-B batch, H W image size, C h w channels and size of a layer's map, K classes, D feature width.
+B batch, c H W channels and size of the images, C h w channels and size of a layer's map, K classes, D feature
+width.
 """
 
 from typing import NamedTuple, TypeAlias
@@ -9,8 +10,8 @@ import torch
 from jaxtyping import Float, Int, Integer, UInt8
 from torch import Tensor
 
-Images: TypeAlias = Float[Tensor, "B 3 H W"]
-RawImages: TypeAlias = UInt8[Tensor, "B 3 H W"]
+Images: TypeAlias = Float[Tensor, "B c H W"]
+RawImages: TypeAlias = UInt8[Tensor, "B c H W"]
 Mask: TypeAlias = Float[Tensor, "#B 1 H W"]
 Lam: TypeAlias = Float[Tensor, "#B"]
 Index: TypeAlias = Int[Tensor, "B"]
@@ -35,5 +36,5 @@ RandomSource: TypeAlias = torch.Generator | None
 class Stats(NamedTuple):
     """How images were normalised: (pixels - mean) / std, per channel."""
 
-    mean: tuple[float, float, float]
-    std: tuple[float, float, float]
+    mean: tuple[float, ...]
+    std: tuple[float, ...]

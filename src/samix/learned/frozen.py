@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 import torch
+from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -62,6 +63,16 @@ def ramp(size: int) -> Images:
     return torch.linspace(-1, 1, 3 * size * size).view(1, 3, size, size)
 
 
+def as_colours(pixels: Images) -> Float[Tensor, "B 3 H W"]:
+    """The pixels of three channels; grey ones three times."""
+    if pixels.shape[1] not in (1, 3):
+        raise ValueError(
+            f"a trained Mixer looks at pictures with 1 or 3 channels; got {pixels.shape[1]}. "
+            "Take a policy that does not look: cutmix, fmix, ..."
+        )
+    return pixels.expand(-1, 3, -1, -1)
+
+
 @dataclass(frozen=True, kw_only=True)
 class FrozenMixer(Policy):
     """Masks of a frozen Mixer, adjusted to lam."""
@@ -80,8 +91,8 @@ class FrozenMixer(Policy):
     def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mask:
         """The learned masks; plain Mixup where lam is so near to 0 or 1 that there is nothing to decide."""
         assert hints.pixels is not None  # declared in `needs`
-        lam = pairing.lam.to(x.device)
-        painted = self.painter.to(x.device)(hints.pixels, Pairing(lam, pairing.index), x.shape[-2:])
+        lam, pixels = pairing.lam.to(x.device), as_colours(hints.pixels)
+        painted = self.painter.to(x.device)(pixels, Pairing(lam, pairing.index), x.shape[-2:])
         learned = self.adjusting.adjust(painted, lam)
         extreme = torch.minimum(lam, 1 - lam) <= max(self.adjusting.lam_margin, 1e-3)
         return torch.where(extreme.view(-1, 1, 1, 1), lam.view(-1, 1, 1, 1), learned).to(x)

@@ -1,7 +1,7 @@
 """Supplies what a policy declares in `needs`: once per batch, and only that."""
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -26,8 +26,8 @@ class Supplier(NamedTuple):
     stats: Stats | None = None
     """How the images were normalised; None: they are in [0, 1] already."""
 
-    def __call__(self, needs: Sequence[str], x: Images, y: Tensor) -> Hints:
-        """The hints of these names for one batch."""
+    def __call__(self, needs: Sequence[str], x: Images, y: Any) -> Hints:
+        """The hints of these names for one batch; y are class labels where these are looked at."""
         makers: dict[str, Callable[[], object]] = {
             "pixels": lambda: pixels_of(x, self.stats),
             "saliency": lambda: input_saliency(self.require_network("saliency"), x, y),

@@ -161,7 +161,7 @@ class Supervised(Model):
         return heads if self.clean_head is None else heads | {"one_q": self.clean_head(features)}
 
 
-def random_crop(x: Images, share: float) -> Float[Tensor, "B 3 h w"]:
+def random_crop(x: Images, share: float) -> Float[Tensor, "B c h w"]:
     """The same random part of every image, with sides of `share` times the image's; at 1 nothing is drawn."""
     if share == 1:
         return x

@@ -69,6 +69,11 @@ class Policy:
         """Weight of the consistency loss between two mixed views of an image (AugMix); 0: none."""
         return 0.0
 
+    @property
+    def lam_weighs_labels(self) -> bool:
+        """Whether the drawn lam could weigh labels in the place of what the mask shows."""
+        return True
+
     def draw_lam(self, count: int, generator: RandomSource = None) -> Lam:
         """Draws `count` values of lam."""
         return draw_lam(count, self.alpha, generator)

@@ -2,84 +2,126 @@
 
 The sides of the box are floor(H sqrt(1 - lam)) and floor(W sqrt(1 - lam)), its centre is a uniform pixel. As
 in the original code it is cut off at the border, so the label weight is the uncovered area, not lam.
+
+The original code halves the sides and rounds down, so that an odd side loses a pixel (`box="paper"`, also
+torchvision's and OpenMixup's). timm keeps odd sides whole since 1.0.29; that is the default, because the area
+then lies nearer to 1 - lam, before the border cuts it off and after (docs/drop_in.md has the numbers).
 """
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
 
+from samix.core.checks import check_fields, check_words
 from samix.core.mixed import Mixed
 from samix.core.pairing import Pairing
 from samix.core.shapes import Images, Lam, Mask, RandomSource, Size
 from samix.mixups.base import Hints, Policy, mean_of
 
-
-def outside_interval(length: int, centre: Tensor, side: Tensor) -> Tensor:
-    """[N, length]: True where a pixel lies outside [centre - side // 2, centre + side // 2)."""
-    pixels = torch.arange(length)[None]
-    half = (side // 2)[:, None]
-    return (pixels < centre[:, None] - half) | (pixels >= centre[:, None] + half)
+BoxName: TypeAlias = Literal["whole", "paper"]
 
 
 class Box(NamedTuple):
-    """One box per lam: its centre and its sides, [N] each, before it is cut off at the border."""
+    """One box per lam, [N] each: rows [top, bottom) and columns [left, right), before the border cuts."""
 
-    row: Tensor
-    column: Tensor
-    height: Tensor
-    width: Tensor
+    top: Tensor
+    bottom: Tensor
+    left: Tensor
+    right: Tensor
 
 
-def box_around(size: Size, row: Tensor, column: Tensor, lam: Lam) -> Box:
+def interval(centre: Tensor, side: Tensor, box: BoxName = "paper") -> tuple[Tensor, Tensor]:
+    """[centre - side // 2, centre + side // 2), or for a whole box `side` pixels from there on."""
+    half = side // 2
+    start = centre - half
+    return start, start + side if box == "whole" else centre + half
+
+
+def box_around(size: Size, row: Tensor, column: Tensor, lam: Lam, box: BoxName = "paper") -> Box:
     """Boxes of area about (1 - lam) H W, centred on the given pixels."""
     cut = (1 - lam.detach().cpu().double()).sqrt()
-    return Box(row, column, (size[0] * cut).long(), (size[1] * cut).long())
+    rows = interval(row, (size[0] * cut).long(), box)
+    return Box(*rows, *interval(column, (size[1] * cut).long(), box))
 
 
-def draw_box(size: Size, lam: Lam, generator: RandomSource = None) -> Box:
+def draw_box(size: Size, lam: Lam, generator: RandomSource = None, box: BoxName = "paper") -> Box:
     """Draws boxes whose centres are uniform pixels."""
     row = torch.randint(size[0], (len(lam),), generator=generator)
     column = torch.randint(size[1], (len(lam),), generator=generator)
-    return box_around(size, row, column, lam)
+    return box_around(size, row, column, lam, box)
+
+
+def draw_minmax_box(size: Size, lam: Lam, minmax: tuple[float, float], generator: RandomSource = None) -> Box:
+    """Draws boxes with sides of U(min, max) of the image's, wholly inside of it; empty where lam is 1."""
+    mixed, places = lam.detach().cpu() < 1, []
+    for length in size:
+        least = int(length * minmax[0])
+        most = max(int(length * minmax[1]), least + 1)
+        side = torch.randint(least, most, (len(lam),), generator=generator) * mixed
+        start = (torch.rand(len(lam), generator=generator) * (length - side + 1)).long()
+        places += [start, start + side]
+    return Box(*places)
+
+
+def outside(length: int, start: Tensor, end: Tensor) -> Tensor:
+    """[N, length]: True where a pixel lies outside [start, end)."""
+    pixels = torch.arange(length)[None]
+    return (pixels < start[:, None]) | (pixels >= end[:, None])
 
 
 def box_mask(size: Size, box: Box) -> Mask:
     """1 outside each box, 0 inside."""
-    keep_rows = outside_interval(size[0], box.row, box.height)
-    keep_columns = outside_interval(size[1], box.column, box.width)
+    keep_rows = outside(size[0], box.top, box.bottom)
+    keep_columns = outside(size[1], box.left, box.right)
     return (keep_rows[:, None, :, None] | keep_columns[:, None, None, :]).float()
 
 
-def clipped_slice(centre: Tensor, side: Tensor, length: int) -> slice:
-    """The pixels [centre - side // 2, centre + side // 2) of one box, cut off at the border."""
-    middle, half = int(centre), int(side) // 2
-    return slice(max(middle - half, 0), min(middle + half, length))
-
-
-def cutmix_mask(size: Size, lam: Lam, generator: RandomSource = None) -> Mask:
+def cutmix_mask(size: Size, lam: Lam, generator: RandomSource = None, box: BoxName = "paper") -> Mask:
     """1 outside a random box of area about (1 - lam) H W, 0 inside: one box per lam."""
-    return box_mask(size, draw_box(size, lam, generator))
+    return box_mask(size, draw_box(size, lam, generator, box))
 
 
 @dataclass(frozen=True, kw_only=True)
 class CutMix(Policy):
     """A box of the partner replaces a box of the first image."""
 
+    box: BoxName = "whole"
+    """Odd sides of the box stay whole (as in timm), or lose a pixel (the "paper"'s code, torchvision)."""
+    minmax: tuple[float, float] | None = None
+    """Range of the box's sides in units of the image's instead of lam; the box then lies inside (timm)."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_words(self, "mixup")
+        rule = "must be a rising pair within [0, 1]"
+        check_fields(self, "mixup", ["minmax"], lambda pair: 0 <= pair[0] <= pair[1] <= 1, rule)
+
+    @property
+    def lam_weighs_labels(self) -> bool:
+        """Not where `minmax` decides how large the box is."""
+        return self.minmax is None
+
+    def draw_box(self, size: Size, lam: Lam, generator: RandomSource = None) -> Box:
+        """One box per lam."""
+        if self.minmax is not None:
+            return draw_minmax_box(size, lam, self.minmax, generator)
+        return draw_box(size, lam, generator, self.box)
+
     def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mask:
         """One box per lam, on the device and in the dtype of the images."""
-        return cutmix_mask(x.shape[-2:], pairing.lam, generator).to(x)
+        size = x.shape[-2:]
+        return box_mask(size, self.draw_box(size, pairing.lam, generator)).to(x)
 
     def mix(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mixed:
         """Blends by the mask; if the whole batch shares one box, only the box is copied (faster)."""
         if len(pairing.lam) > 1:
             return super().mix(x, pairing, hints, generator)
-        height, width = x.shape[-2:]
-        box = draw_box((height, width), pairing.lam, generator)
-        rows = clipped_slice(box.row, box.height, height)
-        columns = clipped_slice(box.column, box.width, width)
-        mask, mixed = x.new_ones(1, 1, height, width), x.clone()
+        size = x.shape[-2:]
+        top, bottom, left, right = (int(edge) for edge in self.draw_box(size, pairing.lam, generator))
+        rows, columns = slice(max(top, 0), bottom), slice(max(left, 0), right)
+        mask, mixed = x.new_ones(1, 1, *size), x.clone()
         mask[..., rows, columns] = 0
         mixed[..., rows, columns] = x[..., rows, columns].index_select(0, pairing.index)
         return Mixed(mixed, mask, Pairing(mean_of(mask), pairing.index))

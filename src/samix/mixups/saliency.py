@@ -9,7 +9,8 @@ y - r + 1 ... y + r and columns x - r + 1 ... x + r, cut off at the border; then
 
 where ' scales each of the two to a maximum of 255 (floor). Rounding, the border (mirrored without its last
 row) and the weights of the channels are OpenCV's: it reads channels as blue, green, red, so the first channel
-of an RGB picture weighs .114 and the last .299, as in the code of SaliencyMix.
+of an RGB picture weighs .114 and the last .299, as in the code of SaliencyMix. Of any other
+number of channels the mean is taken.
 
 Differs from OpenCV only where that goes wrong: on' + off' > 255 overflows there and is cut off at 255 here,
 and a flat picture is 0 everywhere (0 / 0 in OpenCV).
@@ -32,7 +33,7 @@ CHUNK = 2**18
 """Pixels that are worked on at once, so that intermediate results fit into the processor's cache."""
 
 
-def fine_grained_saliency(pixels: Shaped[Tensor, "B 3 H W"]) -> UInt8[Tensor, "B H W"]:
+def fine_grained_saliency(pixels: Shaped[Tensor, "B c H W"]) -> UInt8[Tensor, "B H W"]:
     """The saliency of 8-bit pictures, 0 to 255."""
     if pixels.dtype != torch.uint8:
         raise TypeError(
@@ -49,8 +50,10 @@ def add_in_bytes(on: Saliency, off: Saliency) -> UInt8[Tensor, "B H W"]:
     return (on + off).clamp(max=255).to(torch.uint8)
 
 
-def to_grey(pixels: UInt8[Tensor, "B 3 H W"]) -> Saliency:
-    """The weighted sum of the channels, rounded to 8 bits."""
+def to_grey(pixels: UInt8[Tensor, "B c H W"]) -> Saliency:
+    """The weighted sum of three channels, or the mean of any other number, rounded to 8 bits."""
+    if pixels.shape[1] != len(CHANNELS):
+        return (pixels.float().mean(dim=1) + 0.5).floor()
     first, second, third = (weight * c for weight, c in zip(CHANNELS, pixels.int().unbind(1), strict=True))
     return ((first + second + third + 2**14) >> 15).float()
 

@@ -52,6 +52,11 @@ class SmoothMix(Policy):
                 f"got {self.sigma_min} and {self.sigma_max}."
             )
 
+    @property
+    def lam_weighs_labels(self) -> bool:
+        """No: lam encodes a width."""
+        return False
+
     def draw_lam(self, count: int, generator: RandomSource = None) -> Lam:
         """Draws widths sigma; lam = 1 - 2 sigma encodes them and is not the label weight."""
         return 1 - 2 * torch.empty(count).uniform_(self.sigma_min, self.sigma_max, generator=generator)

@@ -86,7 +86,9 @@ def newton_step(loss: PerSample, gradient: CoarseMaps, sigma: float) -> CoarseMa
     blurred = blur(gradient, sigma)
     slope = (gradient * blurred).sum(dim=(1, 2, 3))
     length = torch.where(slope > 0, loss / slope, 0.0).clamp(1e-4, 2000)
-    return length.view(-1, 1, 1, 1) * blurred
+    step = length.view(-1, 1, 1, 1) * blurred
+    # A pair for which the teacher has no numbers stays an equal blend.
+    return torch.where(slope.isfinite().view(-1, 1, 1, 1), step, 0.0)
 
 
 @torch.enable_grad()

@@ -15,11 +15,11 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from samix.core.checks import check_fields, check_share
+from samix.core.checks import check_fields, check_share, check_words
 from samix.core.pairing import Pairing, check_alpha, draw_derangement
 from samix.core.shapes import Images, Index, Lam, Mask, RandomSource
 from samix.mixups.base import Hints, Policy
-from samix.mixups.cutmix import CutMix
+from samix.mixups.cutmix import BoxName, CutMix
 from samix.mixups.mixup import MixUp
 
 Member = Int[Tensor, "#B"]
@@ -108,6 +108,11 @@ class Switching(Policy):
         return pick_rows(masks, position)
 
     @property
+    def lam_weighs_labels(self) -> bool:
+        """If it does for every member."""
+        return all(member.lam_weighs_labels for member in self.members)
+
+    @property
     def needs(self) -> tuple[str, ...]:  # type: ignore[override]
         """The hints that any member needs."""
         return needs_of(self.members)
@@ -191,16 +196,19 @@ class MixupCutMix(Switching):
     """lam ~ Beta(cutmix_alpha, cutmix_alpha) if CutMix is drawn."""
     switch_prob: float = 0.5
     """Probability of CutMix."""
+    box: BoxName = "whole"
+    """The box of CutMix: odd sides stay whole (as in timm), or lose a pixel (the "paper"'s code)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         for name in ("mixup_alpha", "cutmix_alpha"):
             check_alpha(getattr(self, name), f"mixup.{name}")
         check_share(self, "mixup", "switch_prob")
+        check_words(self, "mixup")
 
     @property
     def members(self) -> tuple[Policy, ...]:
-        return MixUp(alpha=self.mixup_alpha), CutMix(alpha=self.cutmix_alpha)
+        return MixUp(alpha=self.mixup_alpha), CutMix(alpha=self.cutmix_alpha, box=self.box)
 
     @property
     def odds(self) -> tuple[float, ...]:

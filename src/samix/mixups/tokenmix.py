@@ -87,7 +87,7 @@ def tokens_to_mask(partner: Tokens, x: Images) -> Mask:
 
 def token_shares(partner: Tokens, attention: AttentionMap, index: Index) -> tuple[PerSample, PerSample]:
     """(a, b): sum of A_i where the first image is shown, sum of A_j where the partner is shown."""
-    attention = attention.detach().float()
+    attention = attention.detach().float().nan_to_num()  # of a picture without numbers: none
     attention = attention / (attention.sum(dim=(1, 2), keepdim=True) + 1e-8)
     first = (attention * ~partner).sum(dim=(1, 2))
     second = (attention[index] * partner).sum(dim=(1, 2))
@@ -113,6 +113,11 @@ class TokenMix(Policy):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_share(self, "mixup", "keep")
+
+    @property
+    def lam_weighs_labels(self) -> bool:
+        """No: lam is a constant."""
+        return False
 
     def draw_lam(self, count: int, generator: RandomSource = None) -> Lam:
         """The constant `keep`."""

@@ -13,6 +13,7 @@ default, uses w = 1/2. The code mixes some batches by mixup instead:
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -28,7 +29,9 @@ from samix.nn.attention import watching_attention
 def covered_attention(mask: Mask, attention: AttentionMap) -> PerSample:
     """sum(A (1 - M)) / sum(A): the share of each image's attention that falls on the partner's box."""
     box = 1 - F.interpolate(mask.float(), size=attention.shape[-2:], mode="nearest")[:, 0]  # [1 or B, h, w]
-    return (attention * box).sum(dim=(1, 2)) / attention.sum(dim=(1, 2))
+    share = (attention * box).sum(dim=(1, 2)) / attention.sum(dim=(1, 2))
+    # A picture without numbers has no attention, and its label is weighed by the area.
+    return torch.where(share.isfinite(), share, box.mean(dim=(1, 2)))
 
 
 @dataclass(frozen=True, kw_only=True)

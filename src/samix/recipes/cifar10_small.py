@@ -42,10 +42,10 @@ def main_rows(base: Training, masks: MaskLoss) -> dict[str, Training]:
     return {
         "plain": row(base, Plain()),
         "mixup": row(base, MixUp(alpha=1.0)),
-        "cutmix": row(base, CutMix(alpha=1.0)),
+        "cutmix": row(base, CutMix(alpha=1.0, box="paper")),
         "mixup-clean": row(base, MixUp(alpha=1.0), clean=1.0),
         "mixup2-clean": row(base, MixUp(alpha=2.0), clean=1.0),
-        "cutmix-clean": row(base, CutMix(alpha=1.0), clean=1.0),
+        "cutmix-clean": row(base, CutMix(alpha=1.0, box="paper"), clean=1.0),
         "automix": row(base, AutoMixed(), clean=1.0),
         "samix": samix,
         "samix-fast": speedy(samix),
@@ -57,7 +57,7 @@ CIFAR10_SMALL = Family(
     {
         **main_rows(BASE, MASKS),
         "plain-vit": row(VIT, Plain()),
-        "cutmix-vit": row(VIT, CutMix(alpha=1.0)),
+        "cutmix-vit": row(VIT, CutMix(alpha=1.0, box="paper")),
         "transmix": row(VIT, TransMix(alpha=1.0)),
         "tokenmix": row(VIT, TokenMix()),
     },

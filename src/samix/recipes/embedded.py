@@ -40,9 +40,9 @@ DEMO = Family(
     {
         "plain": row(BASE, Plain()),
         "mixup": row(BASE, MixUp(alpha=1.0)),
-        "cutmix": row(BASE, CutMix(alpha=1.0)),
+        "cutmix": row(BASE, CutMix(alpha=1.0, box="paper")),
         "mixup-clean": row(BASE, MixUp(alpha=1.0), clean=1.0),
-        "cutmix-clean": row(BASE, CutMix(alpha=1.0), clean=1.0),
+        "cutmix-clean": row(BASE, CutMix(alpha=1.0, box="paper"), clean=1.0),
         "samix": row(BASE, FINDING, learned=LIVELY, clean=1.0),
         "automix": row(BASE, AutoMixed(), clean=1.0),
     },
@@ -54,7 +54,7 @@ DIGITS = Family(
     {
         "plain": row(TWO_HEADS, Plain()),
         "mixup": row(TWO_HEADS, MixUp(alpha=1.0)),
-        "cutmix": row(TWO_HEADS, CutMix(alpha=1.0)),
+        "cutmix": row(TWO_HEADS, CutMix(alpha=1.0, box="paper")),
         "samix": row(TWO_HEADS, LearnedMixup(), learned=LIVELY, clean=1.0),
         "automix": row(TWO_HEADS, AutoMixed(), clean=1.0),
     },

@@ -48,11 +48,11 @@ def photo_rows(base: Training) -> dict[str, Training]:
     return {
         "plain": row(base, Plain()),
         "mixup": row(base, MixUp(alpha=1.0)),
-        "cutmix": row(base, CutMix(alpha=1.0)),
+        "cutmix": row(base, CutMix(alpha=1.0, box="paper")),
         "resizemix": row(base, ResizeMix()),
         "puzzlemix": row(base, PuzzleMix()),
         "mixup-clean": row(base, MixUp(alpha=1.0), clean=1.0),
-        "cutmix-clean": row(base, CutMix(alpha=1.0), clean=1.0),
+        "cutmix-clean": row(base, CutMix(alpha=1.0, box="paper"), clean=1.0),
         "automix": row(base, AutoMixed(), clean=1.0),
         "samix": samix,
         "samix-fast": speedy(samix),

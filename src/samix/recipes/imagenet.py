@@ -37,7 +37,7 @@ def _family(encoder: str, cutmix_alpha: float, learned: Optimizer) -> dict[str, 
     return {
         "plain": row(base, Plain()),
         "mixup": row(base, MixUp(alpha=0.2)),
-        "cutmix": row(base, CutMix(alpha=cutmix_alpha)),
+        "cutmix": row(base, CutMix(alpha=cutmix_alpha, box="paper")),
         "automix": row(base, AUTOMIX, learned=learned, clean=1.0),
         "samix": row(base, SAMIX, learned=learned, clean=1.0),
     }

@@ -48,7 +48,7 @@ CIFAR100_R18 = Family(
     {
         "plain": row(CIFAR, Plain()),
         "mixup": row(CIFAR, MixUp(alpha=1.0)),
-        "cutmix": row(CIFAR, CutMix(alpha=0.2)),
+        "cutmix": row(CIFAR, CutMix(alpha=0.2, box="paper")),
         "automix": row(CIFAR, AUTOMIX, learned=CIFAR_MIXER, clean=1.0),
         "samix": CIFAR_SAMIX,
         "samix-fast": speedy(CIFAR_SAMIX),
@@ -60,7 +60,7 @@ TINY_R18 = Family(
     {
         "plain": row(TINY, Plain()),
         "mixup": row(TINY, MixUp(alpha=1.0)),
-        "cutmix": row(TINY, CutMix(alpha=1.0)),
+        "cutmix": row(TINY, CutMix(alpha=1.0, box="paper")),
         "automix": row(TINY, AUTOMIX, learned=TINY_MIXER, clean=1.0),
         "samix": TINY_SAMIX,
         "samix-fast": speedy(TINY_SAMIX),

@@ -17,13 +17,13 @@ class Preset(NamedTuple):
 
 
 PRESETS = {
-    "i-mix": Preset(CutMix(alpha=1.0), Terms(base=0.0, views=1, dominant=True, shared=True)),
+    "i-mix": Preset(CutMix(alpha=1.0, box="paper"), Terms(base=0.0, views=1, dominant=True, shared=True)),
     "i-mixup": Preset(
         MixUp(alpha=1.0, per_sample=True), Terms(base=0.0, views=1, dominant=True, shared=True)
     ),
-    "un-mix": Preset(MixupCutMix(mixup_alpha=1.0), Terms(views=1, reversed_pairs=True)),
-    "bsim": Preset(CutMix(alpha=1.0), Terms(base=0.0)),
-    "wbsim": Preset(CutMix(alpha=1.0), Terms(base=0.5, mixed=0.5)),
+    "un-mix": Preset(MixupCutMix(mixup_alpha=1.0, box="paper"), Terms(views=1, reversed_pairs=True)),
+    "bsim": Preset(CutMix(alpha=1.0, box="paper"), Terms(base=0.0)),
+    "wbsim": Preset(CutMix(alpha=1.0, box="paper"), Terms(base=0.5, mixed=0.5)),
 }
 """i-Mix (CutMix, its ImageNet form; i-mixup is its CIFAR form), Un-Mix, BSIM and WBSIM (arXiv 2011.13356)."""
 

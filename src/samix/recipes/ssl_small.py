@@ -58,7 +58,7 @@ def small_mixups(clusters: int) -> dict[str, InstanceMixup | MixUp | CutMix]:
     mixer, mask = MixerConfig(init_std=0.1), MaskLoss(beta=0.3, beta_end=0.0, variance=0.0)
     return {
         "mixup": MixUp(alpha=1.0),
-        "cutmix": CutMix(alpha=1.0),
+        "cutmix": CutMix(alpha=1.0, box="paper"),
         "samix-i": InstanceMixup(mixer=mixer, mask=mask),
         "samix-c": ClusterMixup(mixer=mixer, mask=mask, clusters=Clusters(count=clusters, min_size=5)),
     }

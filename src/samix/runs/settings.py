@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from samix.core.renamed import ADDED, ADDED_FIELDS, ADDED_TO_RECIPES, OLD_NAMES, rename
+from samix.core.renamed import ADDED, ADDED_FIELDS, ADDED_TO_POLICIES, ADDED_TO_RECIPES, OLD_NAMES, rename
 
 MOST = 5
 """How many differences are listed."""
@@ -45,8 +45,10 @@ def modernise(values: dict[str, Any]) -> dict[str, Any]:
     plain = ADDED_FIELDS if "batch_size" in values else {}  # a part of the settings stays one
     values = plain | values | {group: new | values[group] for group, new in known.items()}
     mixup = values.get("mixup")
-    if not isinstance(mixup, dict) or mixup.get("name") not in LEARNED_MIXUPS:
+    if not isinstance(mixup, dict):
         return values
+    if mixup.get("name") not in LEARNED_MIXUPS:
+        return values | {"mixup": ADDED_TO_POLICIES.get(str(mixup.get("name")), {}) | mixup}
     renamed = rename(mixup, OLD_NAMES)
     added = {group: new | renamed[group] for group, new in ADDED.items() if group in renamed}
     return values | {"mixup": renamed | added}

@@ -24,7 +24,7 @@ from samix.losses.contrastive import over_parents
 from samix.nn.encoder import Encoder
 from samix.nn.key_queue import Queue
 
-Views: TypeAlias = Float[Tensor, "V 3 H W"]
+Views: TypeAlias = Float[Tensor, "V c H W"]
 """All first views of a batch, then all second views: V = 2 B."""
 
 

@@ -25,7 +25,7 @@ ROUNDING = 1 / 32
 """Added before truncating, in shades: interpolating a shade n in float32 may give slightly less than n."""
 
 
-def look_up(images: RawImages, table: Int[Tensor, "B 3 256"]) -> RawImages:
+def look_up(images: RawImages, table: Int[Tensor, "B c 256"]) -> RawImages:
     """Replaces every shade by its entry in the table of its picture and channel."""
     return table.to(torch.uint8).gather(2, images.flatten(2).long()).view_as(images)
 

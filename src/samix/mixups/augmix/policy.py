@@ -78,19 +78,22 @@ def apply_chains(pixels: Images, chains: Chains) -> Images:
 
 
 @torch.no_grad()
-def affine_fit(pixels: Images, x: Images) -> tuple[Float[Tensor, "1 3 1 1"], Float[Tensor, "1 3 1 1"]]:
+def affine_fit(pixels: Images, x: Images) -> tuple[Float[Tensor, "1 c 1 1"], Float[Tensor, "1 c 1 1"]]:
     """(scale, shift) of each channel with x = scale * pixels + shift, by least squares over the batch.
 
-    Pixels at 0 or 1 may have been clamped, so they count only if there are no others. In a channel with one
-    shade the scale is unknown and set to 1. Of large pictures only every few rows and columns are used.
+    Pixels at 0 or 1 may have been clamped, so they count only if there are no others; what is not finite does
+    not count. In a channel with one shade the scale is unknown and set to 1. Of large pictures only every few
+    rows and columns are used.
     """
     kept, wide = torch.promote_types(x.dtype, torch.float32), torch.float64
     if x.device.type == "mps":
         wide = torch.float32  # has no float64
     rows, columns = (max(side // 64, 1) for side in x.shape[-2:])
     pixels, x = (images[..., ::rows, ::columns].to(wide) for images in (pixels, x))
-    weight = torch.where((pixels > 0) & (pixels < 1), 1.0, 1e-9).to(wide)
-    weight = weight / weight.sum(dim=(0, 2, 3), keepdim=True)
+    finite = x.isfinite() & pixels.isfinite()
+    pixels, x = (torch.where(finite, images, 0.0) for images in (pixels, x))
+    weight = torch.where((pixels > 0) & (pixels < 1), 1.0, 1e-9).to(wide) * finite
+    weight = weight / weight.sum(dim=(0, 2, 3), keepdim=True).clamp(min=1e-30)
 
     def mean(values: Tensor) -> Tensor:
         return (weight * values).sum(dim=(0, 2, 3), keepdim=True)
@@ -134,6 +137,11 @@ class AugMix(Policy):
     def consistency(self) -> float:
         """The weight of the consistency loss."""
         return self.jsd_weight
+
+    @property
+    def lam_weighs_labels(self) -> bool:
+        """No: labels are not mixed."""
+        return False
 
     def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mask:
         """All ones: the partner is not shown, and labels are not mixed."""

@@ -45,7 +45,7 @@ def split_into_parts(values: Tensor, part: int) -> Tensor:
 
 def pooled_saliency(saliency: Saliency, blocks: int) -> Float[Tensor, "B h w"]:
     """Saliency of each block; sums to 1 per image, 0 everywhere for a map of zeros."""
-    pooled = F.adaptive_avg_pool2d(saliency.float(), blocks)
+    pooled = F.adaptive_avg_pool2d(saliency.float(), blocks).nan_to_num(0, 0, 0)  # of a spoilt image: none
     return pooled / pooled.sum(dim=(1, 2), keepdim=True).clamp_min(1e-30)
 
 
@@ -103,10 +103,12 @@ def gather_blocks(x: Images, z: Shares, index: Int[Tensor, "B P"]) -> Images:
     weight, position = z.topk(min(2, z.shape[1]), dim=1)
     parent = index[:, :, None, None].expand(-1, -1, *z.shape[2:]).gather(1, position)
     weight, parent = (upsample(field, x.shape[-2:]) for field in (weight.to(x), parent))
-    planes = (
-        weight[:, n, None] * x.gather(0, parent[:, n, None].expand_as(x)) for n in range(weight.shape[1])
-    )
-    return sum(planes, torch.zeros_like(x))
+    mixed = torch.zeros_like(x)
+    for n in range(weight.shape[1]):
+        share, source = weight[:, n, None], x.gather(0, parent[:, n, None].expand_as(x))
+        # Where a block shows one image, the second is any: 0 times its pixels may be no number.
+        mixed = mixed + torch.where(share > 0, share * source, 0.0)
+    return mixed
 
 
 def pixel_shares(z: Shares, size: Size) -> Float[Tensor, "B P"]:

@@ -67,7 +67,7 @@ def block_saliency(saliency: Saliency, grid: tuple[int, int]) -> PerBlock:
 
 
 def border_costs(
-    pair: Float[Tensor, "2 B 3 h w"], blocks: int
+    pair: Float[Tensor, "2 B c h w"], blocks: int
 ) -> tuple[Float[Tensor, "2 B n n"], Float[Tensor, "B n-1 n"]]:
     """Splits the jumps in colour between vertical neighbours: (costs of x_i and x_j per block, kappa)."""
     side = pair.shape[-2] // blocks

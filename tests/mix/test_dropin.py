@@ -230,11 +230,11 @@ def test_value_alpha_reaches_every_policy():
         ({"smoothing": 1.0}, r"smoothing must lie in \[0, 1\), got 1.0"),
         ({"alpha": 0.0}, "mixup.alpha must be positive, got 0.0"),
         ({"policy": "samix"}, r"'samix' learns its masks .* samix.SAMix.wrap"),
-        ({"classes": 0}, "classes must be at least 1, got 0"),
+        ({"classes": 0}, "classes must be a whole number of at least 1, got 0"),
         ({"policy": {"mixup": -1.0}}, "probabilities must be 0 or more"),
         ({"policy": []}, "at least one policy"),
         ({"mean": (0.5, 0.5, 0.5)}, "mean and std belong together"),
-        ({"mean": (0.5,), "std": (0.5,)}, "one value per channel"),
+        ({"mean": (0.5,), "std": (0.5, 0.5)}, "one value per channel"),
     ],
 )
 def test_error_bad_settings(unchecked_shapes, options, message):
@@ -284,8 +284,10 @@ def test_value_the_model_is_left_as_it_was():
     assert model.training and all(p.requires_grad and p.grad is None for p in model.parameters())
 
 
-def test_value_exported():
+def test_value_every_policy_is_a_name_of_the_package():
     assert samix.Mix is Mix
+    for kind in MIXUPS.values():
+        assert getattr(samix, kind.__name__) is kind and kind.__name__ in samix.__all__
 
 
 def test_value_a_switching_policy_is_its_members():
