@@ -6,6 +6,7 @@ python benchmarks/steptime.py --rows mixups          every hand-made policy besi
 python benchmarks/steptime.py --rows ssl             pre-training: MoCo v2 as 1, and mixups inside it
 python benchmarks/steptime.py --rows samix-p         a frozen Mixer (SAMix-P)
 python benchmarks/steptime.py --rows r50 --batch 8   ResNet-50 at 224 px: plain, SAMix, SAMix-P
+python benchmarks/steptime.py --rows lite0 --batch 36   all rows of flowers-lite0 while they mix
 
 A step is forward, backward, optimizer step and momentum update of the cifar100-r18 recipes (ResNet-18
 with CIFAR stem, 32 px, 100 classes, float32, channels-last) on one random batch. The rows take turns, and
@@ -43,7 +44,7 @@ from samix.learned.samix_i import InstanceMixup
 from samix.methods.ssl.moco import MoCoV2
 from samix.mixups import MIXUPS
 from samix.nn.zoo import Network
-from samix.recipes import CIFAR100_R18, IMAGENET_R50
+from samix.recipes import CIFAR100_R18, FLOWERS_LITE0, IMAGENET_R50
 from samix.recipes.base import speedy
 from samix.runs.provenance import peak_memory_mb
 
@@ -73,6 +74,7 @@ R50: dict[str, Recipe] = {
     "samix-r50": IMAGENET_R50.rows["samix"],
     "samix-p-r50": replace(LARGE, mixup=PretrainedMixup(mixer="tiny")),
 }
+LITE0: dict[str, Recipe] = {f"{name}-lite0": recipe for name, recipe in FLOWERS_LITE0.rows.items()}
 ROWS: dict[str, Recipe] = {
     "plain": PLAIN,
     "plain-vit": VIT,
@@ -83,6 +85,7 @@ ROWS: dict[str, Recipe] = {
     "samix-fast-one-head": speedy(replace(SAMIX, objective=replace(SAMIX.objective, clean_head=False))),
     "samix-p": replace(PLAIN, mixup=PretrainedMixup(mixer="tiny")),
     **R50,
+    **LITE0,
     **SSL,
 }
 
@@ -98,6 +101,8 @@ def baseline(row: str) -> str:
         return "moco-v2"
     if row in R50:
         return "plain-r50"
+    if row in LITE0:
+        return "plain-lite0"
     return "plain-vit" if row in ATTENTIVE or row == "plain-vit" else "plain"
 
 
@@ -200,8 +205,8 @@ def as_table(results: Sequence[Result], rounds: int, batch: int) -> Table:
     """The results for a person."""
     table = Table(
         title=f"Training step, batch {batch}, median of {rounds} rounds",
-        caption="ResNet-18 with CIFAR stem, 32 px (r50: ResNet-50, 224 px), float32; ratios are to plain, in "
-        "pre-training to MoCo v2",
+        caption="ResNet-18 with CIFAR stem, 32 px (r50: ResNet-50, 224 px; lite0: 96 px), float32; ratios are "
+        "to plain, in pre-training to MoCo v2",
     )
     table.add_column("row")
     for column in ("threads", "seconds", "ratio", "FLOPs ratio", "peak MB"):
@@ -218,9 +223,10 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description="Time of a training step, as a ratio to plain training.")
     parser.add_argument(
-        "--rows", nargs="+", choices=[*ROWS, "mixups", "ssl", "r50"], default=list(USUAL), metavar="ROW",
+        "--rows", nargs="+", choices=[*ROWS, "mixups", "ssl", "r50", "lite0"], default=list(USUAL),
+        metavar="ROW",
         help=f"rows to measure, of {', '.join(ROWS)}; mixups: every hand-made policy, ssl: pre-training, "
-        "r50: ResNet-50 at 224 px",
+        "r50: ResNet-50 at 224 px, lite0: few photographs",
     )  # fmt: skip
     parser.add_argument("--threads", nargs="+", type=int, default=[1, 2], help="numbers of CPU threads")
     parser.add_argument("--rounds", type=int, default=20, help="times that every row takes its turn")
@@ -238,7 +244,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(run_alone(options.peak, options.batch, options.threads[0]))
         return
     hand_made = [name for name in MIXUPS if name not in SLOW]
-    several = {"mixups": hand_made, "ssl": list(SSL), "r50": list(R50)}
+    several = {"mixups": hand_made, "ssl": list(SSL), "r50": list(R50), "lite0": list(LITE0)}
     rows = [name for row in options.rows for name in several.get(row, [row])]
     results = benchmark(rows, options.threads, options.rounds, options.batch)
     if options.json:
