@@ -205,8 +205,8 @@ def as_table(results: Sequence[Result], rounds: int, batch: int) -> Table:
     """The results for a person."""
     table = Table(
         title=f"Training step, batch {batch}, median of {rounds} rounds",
-        caption="ResNet-18 with CIFAR stem, 32 px (r50: ResNet-50, 224 px; lite0: 96 px), float32; ratios are "
-        "to plain, in pre-training to MoCo v2",
+        caption="ResNet-18 with CIFAR stem, 32 px (r50: ResNet-50, 224 px; lite0: 96 px), float32; ratios "
+        "are to plain, in pre-training to MoCo v2",
     )
     table.add_column("row")
     for column in ("threads", "seconds", "ratio", "FLOPs ratio", "peak MB"):
