@@ -58,6 +58,20 @@ def test_value_decode_converts_greyscale_alpha_and_palette():
     assert torch.equal(decode(memory.getvalue()), expected)
 
 
+@pytest.mark.parametrize("short", [None, 8])
+def test_value_decode_turns_a_picture_as_its_exif_says(short):
+    stored = Image.new("RGB", (32, 16), "black")
+    stored.paste("white", (0, 0, 16, 16))  # white on the left
+    exif = Image.Exif()
+    exif[0x0112] = 6  # the camera was turned: the left side as stored is the top
+    buffer = io.BytesIO()
+    stored.save(buffer, "JPEG", exif=exif, quality=95)
+    upright = decode(buffer.getvalue(), short).float()
+    height, width = upright.shape[1:]
+    assert height == 2 * width
+    assert upright[:, : height // 2 - 1].mean() > 240 and upright[:, height // 2 + 1 :].mean() < 15
+
+
 def test_value_decode_keeps_the_shades_of_16_bits():
     grey = np.tile(np.arange(0, 160, 10, dtype=np.uint8), (16, 1))
     deep = grey.astype(np.uint16) * 257

@@ -12,7 +12,7 @@ from zipfile import BadZipFile
 
 import numpy as np
 import torch
-from PIL import Image, UnidentifiedImageError
+from PIL import Image, ImageOps, UnidentifiedImageError
 from torch import Tensor
 from torchvision.transforms import v2
 
@@ -76,14 +76,15 @@ def find_root(root: str | None, name: str, entries: tuple[str, ...], source: str
 
 
 def decode(data: bytes, short: int | None = None) -> Tensor:
-    """One encoded picture as uint8 [3, H, W]; greyscale and alpha are converted.
+    """One encoded picture as uint8 [3, H, W], upright as its EXIF says; greyscale and alpha are converted.
 
     A picture whose shorter side exceeds `short` is reduced to it; JPEG files are then read at a fraction of
     their size, which takes a fraction of the time.
     """
-    with Image.open(io.BytesIO(data)) as image:
+    with Image.open(io.BytesIO(data)) as stored:
         if short is not None:
-            image.draft(None, (short, short))
+            stored.draft(None, (short, short))
+        image = ImageOps.exif_transpose(stored)
         if image.mode == "F":
             raise ValueError("its values are fractions of unknown range; save it with 8 or 16 bits")
         if image.mode.startswith("I"):  # `convert` would clip what exceeds 8 bits
