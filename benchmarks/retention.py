@@ -105,10 +105,10 @@ def centre(picture: Tensor, size: int) -> Tensor:
     return picture[:, top : top + size, left : left + size]
 
 
-def read_masks(path: Path) -> list[bytes]:
-    """The masks of the test pictures as files."""
+def read_masks(path: Path, part: str = "val") -> list[bytes]:
+    """The masks of a split, as files; `val` are the test pictures."""
     with np.load(path, allow_pickle=False) as pack:
-        data, ends = pack["val_bytes"].tobytes(), pack["val_offsets"].tolist()
+        data, ends = pack[f"{part}_bytes"].tobytes(), pack[f"{part}_offsets"].tolist()
     return [data[start:end] for start, end in zip(ends, ends[1:], strict=False)]
 
 

@@ -34,7 +34,7 @@ class Boxes(NamedTuple):
 
 def random_resized_crop(
     pictures: PictureBatch, size: int, min_scale: float, flip_prob: float = 0.0
-) -> Float[Tensor, "B 3 {size} {size}"]:
+) -> Float[Tensor, "B _ {size} {size}"]:
     """A random part of every picture, of its area's share U(min_scale, 1) and ratio 3/4 ... 4/3, resized.
 
     Pictures of a list are cropped one after the other by torchvision, those of a tensor all at once.
