@@ -183,11 +183,15 @@ def smooth(rows: SoftLabels, smoothing: float) -> SoftLabels:
 
 
 def check_batch(x: object, y: Tensor, classes: int) -> None:
-    """Refuses what is no batch of images, and labels that are no class indices or out of range.
+    """Refuses what is no batch of images, and labels that are no class indices, out of range, or no rows.
 
     On a GPU, a look at the range would cost a synchronisation, so it is left out there.
     """
     check_images(x)
+    if not isinstance(y, Tensor):
+        raise ValueError(f"labels must be a tensor; got {type(y).__name__}. Write torch.as_tensor(y).")
+    if y.shape == (len(x), classes):  # type: ignore[arg-type]
+        return  # one-hot or soft rows
     check_indices(y, len(x))  # type: ignore[arg-type]
     if not y.is_cuda:
         check_labels(y, classes)
