@@ -8,7 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
-from samix.core.boxes import Detections, Patch
+from samix.core.boxes import Detections, Patch, mix_boxes
 from samix.core.pairing import Pairing
 from samix.core.shapes import Images, Index, Lam, Mask, Scalar, SoftLabels
 
@@ -172,9 +172,7 @@ class Mixed(NamedTuple):
         """
         blind = (self.parents is not None and self.parents.index.shape[1] > 2) or self.mask.ndim != 4
         if blind or (self.sources is not None and self.patch is None):
-            raise ValueError(
-                "boxes can follow pairs of images under one mask: take CutMix, ResizeMix, Mixup."
-            )
+            raise ValueError("boxes follow pairs of images under one mask: take CutMix, ResizeMix, Mixup.")
         return mix_boxes(boxes, labels, self.pairing.index, self.mask, self.patch, least)
 
 
