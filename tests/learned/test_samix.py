@@ -282,7 +282,7 @@ def test_error_labels_out_of_range(binary):
     ("labels", "text"),
     [
         (torch.tensor([[0], [1], [2], [3]]), r"shape \[4\] for 4 images; got \[4, 1\] .*squeeze"),
-        (torch.eye(5)[:4], r"got \[4, 5\] of torch.float32"),
+        (torch.eye(6)[:4], r"got \[4, 6\] of torch.float32"),
         (torch.tensor([0, 1, 2]), r"got \[3\]"),
         (torch.tensor([0.0, 1.0, 2.0, 3.0]), "torch.float32"),
     ],

@@ -182,14 +182,14 @@ def test_value_an_error_inside_the_network_passes_and_leaves_no_hook():
 
 def test_error_tokens_that_are_no_square_grid():
     with pytest.raises(ValueError, match=r"gives 17 tokens behind 0 prefix tokens.*prefix_tokens"):
-        as_map(torch.randn(2, 17, 8))
-    assert as_map(torch.randn(2, 17, 8), prefix_tokens=1).shape == (2, 8, 4, 4)
+        as_map(torch.randn(2, 17, 8), (16, 16))
+    assert as_map(torch.randn(2, 17, 8), (16, 16), prefix_tokens=1).shape == (2, 8, 4, 4)
 
 
 def test_value_channels_last_maps_are_turned():
     output = torch.randn(2, 4, 5, 8)
-    assert torch.equal(as_map(output, channels_last=True), output.permute(0, 3, 1, 2))
-    assert as_map(output) is output
+    assert torch.equal(as_map(output, (16, 16), channels_last=True), output.permute(0, 3, 1, 2))
+    assert as_map(output, (16, 16)) is output
 
 
 class Answers(nn.Module):

@@ -1,6 +1,6 @@
 """A mixed batch: images, masks, and labels with the weights that their parents deserve."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import torch
@@ -8,6 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
+from samix.core.boxes import Detections, Patch, mix_boxes
 from samix.core.pairing import Pairing
 from samix.core.shapes import Images, Index, Lam, Mask, Scalar, SoftLabels
 
@@ -65,6 +66,8 @@ class Mixed(NamedTuple):
     sources: Sources | None = None
     """Set where images were moved before they were blended: per-pixel values of the batch -> those of the
     first images and of their partners as the mask sees them."""
+    patch: Patch | None = None
+    """Set where the whole partner was shrunk into a part of the image (ResizeMix)."""
 
     def family(self) -> Parents:
         """The parents and label weights of every image; for a pair, (i, j) and (lam, 1 - lam)."""
@@ -140,7 +143,7 @@ class Mixed(NamedTuple):
     def first(self, count: int) -> "Mixed":
         """The first `count` mixed images alone; partners may still be any image of the batch."""
 
-        x, mask, (lam, index), parents, sources = self
+        x, mask, (lam, index), parents, sources, patch = self
 
         def shared_or_cut(values: Tensor) -> Tensor:
             return values if len(values) == 1 else values[:count]
@@ -156,7 +159,21 @@ class Mixed(NamedTuple):
             Pairing(shared_or_cut(lam), index[:count]),
             None if parents is None else Parents(parents.index[:count], parents.share[:count]),
             None if sources is None else cut_sources,
+            None if patch is None else Patch(*(edge[:count] for edge in patch)),
         )
+
+    def boxes(
+        self, boxes: Sequence[Tensor], labels: Sequence[Tensor], least: float = 0.1
+    ) -> list[Detections]:
+        """The objects of every mixed image, of its first image and then of its partner.
+
+        `boxes` has a tensor [N, 4] of (left, top, right, bottom) for each image of the batch, `labels` one of
+        [N]. Boxes are cut down to what is seen of them, and dropped where less than `least` of them is.
+        """
+        blind = (self.parents is not None and self.parents.index.shape[1] > 2) or self.mask.ndim != 4
+        if blind or (self.sources is not None and self.patch is None):
+            raise ValueError("boxes follow pairs of images under one mask: take CutMix, ResizeMix, Mixup.")
+        return mix_boxes(boxes, labels, self.pairing.index, self.mask, self.patch, least)
 
 
 def trailing_ones(values: Tensor, count: int) -> Tensor:
@@ -183,11 +200,15 @@ def smooth(rows: SoftLabels, smoothing: float) -> SoftLabels:
 
 
 def check_batch(x: object, y: Tensor, classes: int) -> None:
-    """Refuses what is no batch of images, and labels that are no class indices or out of range.
+    """Refuses what is no batch of images, and labels that are no class indices, out of range, or no rows.
 
     On a GPU, a look at the range would cost a synchronisation, so it is left out there.
     """
     check_images(x)
+    if not isinstance(y, Tensor):
+        raise ValueError(f"labels must be a tensor; got {type(y).__name__}. Write torch.as_tensor(y).")
+    if y.shape == (len(x), classes):  # type: ignore[arg-type]
+        return  # one-hot or soft rows
     check_indices(y, len(x))  # type: ignore[arg-type]
     if not y.is_cuda:
         check_labels(y, classes)

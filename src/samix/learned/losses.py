@@ -21,7 +21,7 @@ from samix.contract import MixerLog
 from samix.core.checks import check_not_negative, check_positive, check_share
 from samix.core.pairing import Pairing
 from samix.core.schedules import linear
-from samix.core.shapes import Embeddings, Labels, Lam, Logits, Mask, PerSample, Scalar
+from samix.core.shapes import AnyLabels, Embeddings, Lam, Logits, Mask, PerSample, Scalar
 from samix.losses.classification import mixup_cross_entropy_per_sample, of_class, widen
 from samix.losses.contrastive import Negatives, mixup_info_nce
 
@@ -37,10 +37,11 @@ class EtaBalanced(NamedTuple):
     """The weighted sum of both."""
 
 
-def pbce(logits: Logits, y: Labels, pairing: Pairing) -> PerSample:
+def pbce(logits: Logits, y: AnyLabels, pairing: Pairing) -> PerSample:
     """-lam log p_a - (1 - lam) log p_b with p the softmax over the logits of a and b, SAMix Eq. (6).
 
-    Zero for a pair of one class; otherwise smallest where p_a = lam.
+    Zero for a pair of one class; otherwise smallest where p_a = lam. The logit of a soft label is
+    its mean over the classes.
 
     >>> y, pairing = torch.tensor([0, 1]), Pairing(lam=torch.tensor([0.75]), index=torch.tensor([1, 0]))
     >>> def loss(p):  # of mixtures that give p to their first image's class
@@ -51,11 +52,12 @@ def pbce(logits: Logits, y: Labels, pairing: Pairing) -> PerSample:
     scores, y_j = widen(logits), y[pairing.index]
     difference = of_class(scores, y) - of_class(scores, y_j)
     loss = pairing.lam * F.softplus(-difference) + (1 - pairing.lam) * F.softplus(difference)
-    return loss * (y != y_j)
+    differ = y != y_j if y.ndim == 1 else (y != y_j).any(dim=1)
+    return loss * differ
 
 
 def eta_balanced(
-    logits: Logits, y: Labels, pairing: Pairing, eta: float, local_weight: float = 1.0
+    logits: Logits, y: AnyLabels, pairing: Pairing, eta: float, local_weight: float = 1.0
 ) -> EtaBalanced:
     """l_eta = l_+ + eta l_-, SAMix Eq. (8): pBCE plus eta times mixup cross-entropy, batch means.
 

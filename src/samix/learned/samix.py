@@ -6,6 +6,7 @@ alternating updates of Eqs. (12) and (13). `LearnedMixing` holds what every lear
 joins a classifier.
 """
 
+import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from os import PathLike
@@ -21,10 +22,11 @@ from samix.core.mixed import Mixed, blend, blend_pairs, check_batch, partners
 from samix.core.pairing import Pairing, check_alpha, draw_pairing
 from samix.core.renamed import OLD_NAMES, accept_old_names, read_old_name
 from samix.core.schedules import held_cosine
-from samix.core.shapes import Images, Labels, Logits, Maps, Mask, Scalar, Size
+from samix.core.shapes import AnyLabels, Images, Logits, Maps, Mask, Scalar, Size
 from samix.learned.losses import EtaBalanced, MaskLoss, eta_balanced, evidence_loss, mask_loss, vital_signs
 from samix.learned.mixer import Adjusting, Mixer, MixerConfig, bernoulli
 from samix.methods.supervised import Objective, Supervised, part_of
+from samix.nn.conventions import count_prefix_tokens
 from samix.nn.encoder import Encoder, momentum_copy, momentum_update
 from samix.nn.frozen import freeze, run_frozen
 
@@ -274,7 +276,7 @@ class SAMix(LearnedMixing):
         settings: MixerTraining | None = None,
         *,
         objective: Objective | None = None,
-        size: int = 32,
+        size: int | Size = 32,
         channels_last: bool = False,
         prefix_tokens: int | None = None,
         norm: str | None = None,
@@ -284,10 +286,10 @@ class SAMix(LearnedMixing):
 
         `Objective(clean_weight=1)` adds the paper's clean branch with a linear head of its own beside your
         classifier's last layer, `head`; with `clean_head=False` they share it.
-        `size` is a picture size that the network accepts: one black picture tells the map's channels. A layer
-        may give maps [B, h, w, C] (`channels_last`), or tokens behind `prefix_tokens` that are no patches
-        (None: what the network says of itself, as timm's do); `norm` names the layer that normalises tokens
-        before the network's head.
+        `size` is a picture size that the network accepts, one number or height and width: one black picture
+        tells the map's channels. A layer may give maps [B, h, w, C] (`channels_last`), or tokens behind
+        `prefix_tokens` that are no patches (None: found out, for networks of timm, torchvision and
+        transformers); `norm` names the layer that normalises tokens before the network's head.
 
         >>> network = nn.Sequential(nn.Conv2d(3, 8, 4, 4), nn.ReLU(), nn.Flatten(), nn.Linear(512, 10))
         >>> model = SAMix.wrap(network, layer="1", classes=10)
@@ -295,27 +297,45 @@ class SAMix(LearnedMixing):
         >>> losses.total.backward()  # once for both; then optimizer.step() and model.after_step(progress)
         >>> network[0].weight.grad.shape, model.mixer.gamma.grad.shape
         (torch.Size([8, 3, 4, 4]), torch.Size([]))
+        >>> model.eval()(torch.rand(4, 3, 32, 32)).shape  # in eval mode, without labels: the network's logits
+        torch.Size([4, 10])
         """
+        if not isinstance(network, nn.Module):
+            raise ValueError(f"the network must be an nn.Module; got {type(network).__name__}.")
         if isinstance(network, nn.parallel.DistributedDataParallel):
             raise ValueError(
                 "the Mixer would lie outside DistributedDataParallel, and every process would train another. "
                 "Wrap the bare network, then the whole: DistributedDataParallel(SAMix.wrap(network, ...))."
             )
         if prefix_tokens is None:
-            prefix_tokens = getattr(network, "num_prefix_tokens", 0)
+            prefix_tokens = count_prefix_tokens(network)
         encoder = Encoder(
             network, layer, channels_last=channels_last, prefix_tokens=prefix_tokens, norm=norm, head=head
         )
         method = Supervised.around(encoder, classes, objective, size)
         settings, (channels, _) = settings or LearnedMixup(), encoder.probe(size)
+        seen = run_frozen(encoder, lambda frozen: frozen.maps(frozen.black(size)))
+        if seen.shape[2:] == (1, 1):
+            warnings.warn(
+                f"layer {layer!r} gives a map of 1 x 1 for pictures of {size} pixels: there are no places to "
+                "choose from, and all masks are even. Name an earlier layer.",
+                stacklevel=2,
+            )
         return cls(method, settings.mixer.build(channels).to(encoder.black(size).device), settings)
 
-    def forward(self, x: Images, y: Labels, progress: float = 0.0) -> Losses:
-        """Both objectives of Eq. (5) for one batch; behind `objective.mix_until` the classifier's alone."""
+    def forward(  # type: ignore[override]
+        self, x: Images, y: Tensor | None = None, progress: float = 0.0
+    ) -> Losses | Logits:
+        """Both objectives of Eq. (5) for one batch; behind `objective.mix_until` the classifier's alone.
+
+        In eval mode, without labels, the classifier's logits. Labels are class indices, or rows.
+        """
+        if y is None:
+            return self.predict(x)
         if not self.method.objective.mixes_at(progress):
             return self.method(x, y, progress)
         check_batch(x, y, self.method.classes)
-        s = self.settings
+        y, s = y if y.ndim == 1 else y.float(), self.settings
         with torch.no_grad():
             z = self.momentum.encoder.maps(x)  # [B, C, h, w] of the clean images
 
@@ -330,7 +350,13 @@ class SAMix(LearnedMixing):
             losses, x, z, progress, lambda x_mix, pairing: self.judge(x_mix, pairing, y[: len(x_mix)])
         )
 
-    def judge(self, x_mix: Images, pairing: Pairing, y: Labels) -> Judgement:
+    def predict(self, x: Images) -> Logits:
+        """The logits of the head that learns from mixed images."""
+        if self.training:
+            raise ValueError("training needs labels: model(x, y, progress). In eval mode, model(x) predicts.")
+        return self.method.logits(x)
+
+    def judge(self, x_mix: Images, pairing: Pairing, y: AnyLabels) -> Judgement:
         """Eq. (8) on the momentum copy's logits of mixtures, y the labels of their first images."""
         logits, s = self.momentum.logits(x_mix), self.settings
         return Judgement(eta_balanced(logits, y, pairing, s.eta, s.local))

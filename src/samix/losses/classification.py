@@ -8,7 +8,7 @@ from torch.nn import functional as F
 
 from samix.core.mixed import Mixed, one_hot, smooth
 from samix.core.pairing import Pairing
-from samix.core.shapes import AnyLabels, Labels, Logits, PerSample, Scalar, SoftLabels
+from samix.core.shapes import AnyLabels, Logits, PerSample, Scalar, SoftLabels
 
 
 def widen(values: Tensor) -> Tensor:
@@ -35,7 +35,7 @@ def cross_entropy(logits: Logits, y: AnyLabels, smoothing: float = 0.0) -> Scala
     return F.cross_entropy(logits, target, label_smoothing=smoothing)
 
 
-def mixup_cross_entropy(logits: Logits, y: Labels, pairing: Pairing, smoothing: float = 0.0) -> Scalar:
+def mixup_cross_entropy(logits: Logits, y: AnyLabels, pairing: Pairing, smoothing: float = 0.0) -> Scalar:
     """lam CE(y_i, p_m) + (1 - lam) CE(y_j, p_m), SAMix Eq. (3) with y_i and y_j restored (E1).
 
     Equals the cross-entropy with soft labels:
@@ -50,7 +50,7 @@ def mixup_cross_entropy(logits: Logits, y: Labels, pairing: Pairing, smoothing: 
 
 
 def mixup_cross_entropy_per_sample(
-    logits: Logits, y: Labels, pairing: Pairing, smoothing: float = 0.0
+    logits: Logits, y: AnyLabels, pairing: Pairing, smoothing: float = 0.0
 ) -> PerSample:
     """Eq. (3) before the mean over the batch, so that per-sample lam weighs each sample first.
 
@@ -65,12 +65,17 @@ def mixup_cross_entropy_per_sample(
     return (1 - smoothing) * hard - smoothing * log_p.mean(dim=1)
 
 
-def of_class(values: Logits, y: Labels) -> PerSample:
-    """values[i, y_i]; `gather` refuses negative labels on every device, indexing would count from the end.
+def of_class(values: Logits, y: AnyLabels) -> PerSample:
+    """values[i, y_i], or sum_c values[i, c] y_ic for soft labels y.
 
-    >>> of_class(torch.tensor([[1.0, 2.0], [3.0, 4.0]]), torch.tensor([1, 0])).tolist()
-    [2.0, 3.0]
+    `gather` refuses negative labels on every device; indexing would count from the end.
+
+    >>> values = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+    >>> of_class(values, torch.tensor([1, 0])).tolist(), of_class(values, torch.full((2, 2), 0.5)).tolist()
+    ([2.0, 3.0], [1.5, 3.5])
     """
+    if y.ndim == 2:
+        return (values * y.to(values)).sum(dim=1)
     return values.gather(1, y.long()[:, None])[:, 0]
 
 
@@ -128,13 +133,13 @@ class LabelLoss(NamedTuple):
     two_hot: bool = False
     """With `binary`: the target of a mixture is 1 for both classes (RSB)."""
 
-    def clean(self, logits: Logits, y: Labels) -> Scalar:
+    def clean(self, logits: Logits, y: AnyLabels) -> Scalar:
         """CE(y_i, p_i), SAMix Eq. (1), or its binary form."""
         if self.binary:
             return soft_binary_cross_entropy(logits, smooth(one_hot(y, self.classes), self.smoothing))
         return cross_entropy(logits, y, self.smoothing)
 
-    def mixed(self, logits: Logits, mixed: Mixed, y: Labels) -> Scalar:
+    def mixed(self, logits: Logits, mixed: Mixed, y: AnyLabels) -> Scalar:
         """Mixup cross-entropy, SAMix Eq. (3), or its binary form."""
         if self.binary:
             target = mixed.soft_labels(y, self.classes)

@@ -11,6 +11,7 @@ from samix.core.images import to_pixels
 from samix.core.shapes import Images, Maps, Saliency, Scalar, Stats
 from samix.mixups.base import Hints
 from samix.nn.attention import class_attention
+from samix.nn.conventions import as_logits
 from samix.nn.frozen import freeze, run_frozen
 
 
@@ -66,7 +67,7 @@ def input_saliency(network: nn.Module, x: Images, y: Tensor) -> Saliency:
     """
     target = y.long() if y.ndim == 1 else y.float()
     return saliency_of(
-        network, x, lambda seen: F.cross_entropy(network(seen).float(), target, reduction="sum")
+        network, x, lambda seen: F.cross_entropy(as_logits(network(seen)).float(), target, reduction="sum")
     )
 
 
@@ -84,6 +85,6 @@ def teacher_of(network: nn.Module) -> Callable[[Tensor], Tensor]:
 
     def classify(x: Tensor) -> Tensor:
         with freeze(network):
-            return network(x)
+            return as_logits(network(x))
 
     return classify

@@ -9,8 +9,9 @@ from torch import Tensor, nn
 from samix.contract import Losses, Model
 from samix.core.checks import check_below_one, check_not_negative, check_positive_share
 from samix.core.mixed import Mixed, check_batch
-from samix.core.shapes import Images, Labels, Logits, Maps, Scalar
+from samix.core.shapes import AnyLabels, Images, Logits, Maps, Scalar, Size
 from samix.losses.classification import LabelLoss
+from samix.nn.conventions import as_logits
 from samix.nn.encoder import Encoder, find_layer
 from samix.nn.frozen import freeze
 
@@ -89,7 +90,7 @@ class Supervised(Model):
 
     @classmethod
     def around(
-        cls, encoder: Encoder, classes: int, objective: Objective | None = None, size: int = 32
+        cls, encoder: Encoder, classes: int, objective: Objective | None = None, size: int | Size = 32
     ) -> "Supervised":
         """A classifier (images -> logits) as a method; its own last layer is the head of mixed images.
 
@@ -114,7 +115,7 @@ class Supervised(Model):
     def check_head(self, x: Images) -> None:
         """Refuses a network with another number of classes, and a head behind which it goes on."""
         with freeze(self):
-            logits, whole = self.logits(x), self.encoder.network(x)
+            logits, whole = self.logits(x), as_logits(self.encoder.network(x))
         if whole.shape[1] != self.classes:
             raise ValueError(
                 f"the network gives {whole.shape[1]} logits, but there are {self.classes} classes."
@@ -138,7 +139,7 @@ class Supervised(Model):
         """Encoder and mixed head as one network, for policies that mix inside it."""
         return nn.Sequential(self.encoder, self.head)
 
-    def mixed_loss(self, logits: Logits, mixed: Mixed, x: Images, y: Labels) -> Scalar:
+    def mixed_loss(self, logits: Logits, mixed: Mixed, x: Images, y: AnyLabels) -> Scalar:
         """The loss of the mixed batch's logits plus the weighted clean branch, where there is one."""
         weight, objective = self.objective.clean_weight, self.objective
         if not weight:
@@ -149,7 +150,7 @@ class Supervised(Model):
         clean = (self.head if self.clean_head is None else self.clean_head)(features)
         return self.loss.mixed(logits, mixed, y) + weight * self.loss.clean(clean, y[:count])
 
-    def forward(self, x: Images, y: Labels, progress: float = 0.0) -> Losses:
+    def forward(self, x: Images, y: AnyLabels, progress: float = 0.0) -> Losses:
         """Plain training."""
         check_batch(x, y, self.classes)
         return Losses(self.loss.clean(self.logits(x), y))

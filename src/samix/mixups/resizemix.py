@@ -16,6 +16,7 @@ import torch
 from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
 
+from samix.core.boxes import Patch
 from samix.core.mixed import Mixed, blend, in_format_of
 from samix.core.pairing import Pairing, draw_lam
 from samix.core.shapes import Images, Index, Lam, RandomSource, Size
@@ -103,4 +104,5 @@ class ResizeMix(Policy):
             mask,
             Pairing(mean_of(mask), pairing.index),
             sources=lambda planes: (planes, partner(planes)),
+            patch=Patch(*rows, *columns),
         )

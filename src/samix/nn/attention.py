@@ -15,6 +15,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from samix.core.shapes import AttentionMap, Size
+from samix.nn.conventions import patch_grid
 from samix.nn.encoder import Reached
 
 
@@ -62,13 +63,13 @@ def weights_of(layer: Any, *inputs: Any, **options: Any) -> Float[Tensor, "B hea
 
 def grid_of(count: int, size: Size) -> tuple[int, int]:
     """Rows and columns of the grid of `count` square patches that cover a picture of this size."""
-    rows = max(round((count * size[0] / size[1]) ** 0.5), 1)
-    if rows * (count // rows) != count:
+    grid = patch_grid(count, size)
+    if grid is None:
         raise ValueError(
             f"attention to {count} patches does not fill a picture of {size[0]} x {size[1]} pixels with "
             "square patches; the network must set `num_prefix_tokens` if it has registers."
         )
-    return rows, count // rows
+    return grid
 
 
 def class_row(weights: Float[Tensor, "B heads q k"], prefix: int, size: Size) -> AttentionMap:

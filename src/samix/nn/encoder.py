@@ -14,14 +14,18 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
-from samix.core.shapes import Features, Images, Maps
+from samix.core.shapes import Features, Images, Maps, Size
 from samix.core.words import suggest
+from samix.nn.conventions import as_logits, as_tensor, image_channels, patch_grid
 
 AnyNetwork = TypeVar("AnyNetwork", bound=nn.Module)
 
 
-def as_map(output: Any, *, channels_last: bool = False, prefix_tokens: int = 0) -> Maps:
-    """A layer's output as [B, C, h, w]: from [B, h, w, C], or from tokens [B, prefix + h w, C]."""
+def as_map(output: Any, size: Size, *, channels_last: bool = False, prefix_tokens: int = 0) -> Maps:
+    """A layer's output for pictures of this size as [B, C, h, w]: from [B, h, w, C], or from tokens.
+
+    Tokens are [B, prefix + h w, C].
+    """
     if not isinstance(output, Tensor):
         raise ValueError(
             f"the Mixer needs a layer that gives one tensor; this one gives a {type(output).__name__}. "
@@ -29,13 +33,14 @@ def as_map(output: Any, *, channels_last: bool = False, prefix_tokens: int = 0) 
         )
     if output.ndim == 3:
         tokens = output[:, prefix_tokens:]
-        side = int(tokens.shape[1] ** 0.5)
-        if side * side != tokens.shape[1]:
+        grid = patch_grid(tokens.shape[1], size)
+        if grid is None:
             raise ValueError(
                 f"the layer gives {tokens.shape[1]} tokens behind {prefix_tokens} prefix tokens, which is "
-                "not a square grid; name a layer with a map, or set prefix_tokens."
+                f"not a square grid, nor one of square patches of {size[0]} x {size[1]} pixels; name a layer "
+                "with a map, or set prefix_tokens."
             )
-        return tokens.transpose(1, 2).unflatten(2, (side, side))
+        return tokens.transpose(1, 2).unflatten(2, grid)
     if output.ndim != 4:
         raise ValueError(
             f"the Mixer needs a layer with a spatial map [B, C, h, w] or tokens [B, n, C]; "
@@ -92,14 +97,22 @@ class Encoder(nn.Module):
 
     def output(self, x: Images) -> Any:
         """What the network gives, or gives to its head; the probe tells whether these are features."""
-        return self.network(x) if self.head is None else read_input(self.network, self.head, x)
+        if self.head is not None:
+            return read_input(self.network, self.head, x)
+        return as_logits(self.network(x))
 
     def maps(self, x: Images) -> Maps:
         """The layer's map [B, C, h, w], without running what lies behind it."""
         output = read_layer(self.network, self.layer, x)
         if self.norm is not None:
             output = find_layer(self.network, self.norm)(output)
-        return as_map(output, channels_last=self.channels_last, prefix_tokens=self.prefix_tokens)
+        return self.as_map(output, x)
+
+    def as_map(self, output: Any, x: Images) -> Maps:
+        """What a layer gave for the images, as a map."""
+        return as_map(
+            output, x.shape[-2:], channels_last=self.channels_last, prefix_tokens=self.prefix_tokens
+        )
 
     def energy(self, x: Images) -> Float[Tensor, "B 1 h w"]:
         """How strongly the last map answers at each place: the norm over its channels, less its smallest.
@@ -107,20 +120,17 @@ class Encoder(nn.Module):
         A network that does not tell its last map (`forward_features`, as timm's do) is asked at the layer.
         """
         features = getattr(self.network, "forward_features", None)
-        maps = (
-            self.maps(x)
-            if features is None
-            else as_map(features(x), channels_last=self.channels_last, prefix_tokens=self.prefix_tokens)
-        )
+        maps = self.maps(x) if features is None else self.as_map(features(x), x)
         norms = maps.float().norm(dim=1, keepdim=True)
         return norms - norms.amin(dim=(2, 3), keepdim=True)
 
-    def black(self, size: int) -> Images:
-        """One black picture where, and of the type, the network's weights are."""
-        return torch.zeros(1, 3, size, size).to(next(self.network.parameters()))
+    def black(self, size: int | Size) -> Images:
+        """One black picture where, and of the type, the network's weights are; `size` its side or sides."""
+        sides = (size, size) if isinstance(size, int) else tuple(size)
+        return torch.zeros(1, image_channels(self.network), *sides).to(next(self.network.parameters()))
 
     @torch.no_grad()
-    def probe(self, size: int = 32) -> tuple[int, int]:
+    def probe(self, size: int | Size = 32) -> tuple[int, int]:
         """(channels of the map, width of the output), found by running one black image."""
         modes = {module: module.training for module in self.modules()}
         x = self.black(size)
@@ -139,7 +149,7 @@ class Encoder(nn.Module):
             shape = list(output.shape) if isinstance(output, Tensor) else type(output).__name__
             what = "the network must give" if self.head is None else f"its head {self.head!r} must be given"
             raise ValueError(f"{what} one row per picture, a tensor [B, K]; got {shape}.")
-        if maps.shape[2] != maps.shape[3]:
+        if x.shape[2] == x.shape[3] and maps.shape[2] != maps.shape[3]:
             raise ValueError(
                 f"layer {self.layer!r} gives {list(maps.shape)} for a square picture: "
                 "if its maps are [B, h, w, C], pass channels_last=True."
@@ -164,7 +174,7 @@ def momentum_update(target: nn.Module, source: nn.Module, momentum: float) -> No
 class Reached(Exception):
     """Carries a value out of a forward pass that need not go on."""
 
-    def __init__(self, output: Tensor) -> None:
+    def __init__(self, output: Any) -> None:
         self.output = output
 
 
@@ -179,11 +189,11 @@ def find_layer(network: nn.Module, layer: str) -> nn.Module:
     raise ValueError(f"the network has no layer {suggest(layer, sorted(names))}")
 
 
-def read_layer(network: nn.Module, layer: str, x: Tensor) -> Tensor:
+def read_layer(network: nn.Module, layer: str, x: Tensor) -> Any:
     """The output of the named submodule; the rest of the network is not run."""
 
-    def stop(module: nn.Module, inputs: Any, output: Tensor) -> None:
-        raise Reached(output)
+    def stop(module: nn.Module, inputs: Any, output: Any) -> None:
+        raise Reached(as_tensor(output))
 
     return run_until(network, find_layer(network, layer).register_forward_hook(stop), layer, x)
 
@@ -197,7 +207,7 @@ def read_input(network: nn.Module, layer: str, x: Tensor) -> Tensor:
     return run_until(network, find_layer(network, layer).register_forward_pre_hook(stop), layer, x)
 
 
-def run_until(network: nn.Module, handle: RemovableHandle, layer: str, x: Tensor) -> Tensor:
+def run_until(network: nn.Module, handle: RemovableHandle, layer: str, x: Tensor) -> Any:
     """Runs the network until a hook of the named layer, which is then removed, has `Reached` its value."""
     try:
         network(x)

@@ -6,7 +6,7 @@ from torch import Tensor
 from samix.contract import Around, Losses
 from samix.core.mixed import Mixed, check_batch
 from samix.core.pairing import Pairing
-from samix.core.shapes import Images, Labels, Logits, Maps, Stats
+from samix.core.shapes import AnyLabels, Images, Logits, Maps, Stats
 from samix.losses.classification import jensen_shannon
 from samix.methods.hints import Supplier
 from samix.methods.supervised import Supervised
@@ -45,7 +45,7 @@ class Mixing(Around):
 
         return Supplier(self.method.classifier, maps, stats=self.stats)
 
-    def forward(self, x: Images, y: Labels, progress: float = 0.0) -> Losses:
+    def forward(self, x: Images, y: AnyLabels, progress: float = 0.0) -> Losses:
         """The method's loss on one draw of the policy; behind `objective.mix_until` on the clean batch."""
         if not self.method.objective.mixes_at(progress):
             return self.method(x, y, progress)
@@ -57,7 +57,7 @@ class Mixing(Around):
         logits, mixed = self.policy.run(self.method.classifier, x, pairing, hints)
         return Losses(self.method.mixed_loss(logits, mixed, x, y), lam=mixed.pairing.lam)
 
-    def consistent_loss(self, x: Images, y: Labels) -> Tensor:
+    def consistent_loss(self, x: Images, y: AnyLabels) -> Tensor:
         """CE(p, y) + consistency JSD(p, p', p''), with p' and p'' of two independent draws of the policy
         (AugMix).
 
@@ -71,7 +71,7 @@ class Mixing(Around):
         return self.method.loss.clean(logits, y) + self.policy.consistency * divergence
 
     @torch.no_grad()
-    def picture(self, x: Images, y: Labels, pairing: Pairing) -> Mixed | None:
+    def picture(self, x: Images, y: AnyLabels, pairing: Pairing) -> Mixed | None:
         """The batch as the policy mixes it."""
         return self.policy.picture(x, pairing, self.supplier(self.policy.needed(pairing), x, y))
 
