@@ -147,7 +147,7 @@ def test_value_a_family_alone_takes_its_default():
 
 
 def test_value_a_mixup_chooses_the_row():
-    assert find_recipe("cifar100-r18", "cutmix")[1].mixup == CutMix(alpha=0.2)
+    assert find_recipe("cifar100-r18", "cutmix")[1].mixup == CutMix(alpha=0.2, box="paper")
     assert find_recipe("cifar100-r18/cutmix", "cutmix") == find_recipe("cifar100-r18", "cutmix")
     with pytest.raises(ValueError, match=r"names its row already.* write cifar100-r18 --mixup cutmix"):
         find_recipe("cifar100-r18/samix", "cutmix")

@@ -49,7 +49,7 @@ def test_value_presets_bring_policy_and_terms(name):
 
 
 def test_value_settings_of_the_presets():
-    assert PRESETS["wbsim"] == (CutMix(alpha=1.0), Terms(base=0.5, mixed=0.5))
+    assert PRESETS["wbsim"] == (CutMix(alpha=1.0, box="paper"), Terms(base=0.5, mixed=0.5))
     assert PRESETS["i-mix"].terms.base == 0 and PRESETS["i-mix"].terms.dominant
     assert PRESETS["un-mix"].terms.reversed_pairs
 
