@@ -26,7 +26,7 @@ scheduler = CosineLRScheduler(optimizer, t_initial=STEPS, lr_min=1e-5)
 criterion = SoftTargetCrossEntropy()
 
 # timm.data.Mixup(mixup_alpha=1.0, label_smoothing=0.1, num_classes=10) would be
-#     mix = Mix("mixup", classes=10, alpha=1.0, smoothing=0.1);  x, y = mix(x, y);  outputs = model(x)
+#     mix = Mix.timm(mixup_alpha=1.0, label_smoothing=0.1, num_classes=10);  x, y = mix(x, y)
 # and `forward` works for every policy, also for those that mix inside the model:
 mix = Mix("manifoldmix", classes=10, smoothing=0.1)
 for step in range(STEPS):

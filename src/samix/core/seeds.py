@@ -37,7 +37,7 @@ def own_stream(generator: RandomSource) -> RandomSource:
     """
     if generator is None:
         return None
-    worker, process = get_worker_info(), rank() or int(os.environ.get("RANK", "0"))
+    worker, process = get_worker_info(), rank() or int(os.environ.get("RANK") or 0)
     if worker is None and process == 0:
         return generator
     key = int(torch.randint(2**63 - 1, (), generator=generator))

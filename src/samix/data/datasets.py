@@ -55,8 +55,8 @@ class Split(NamedTuple):
 
     train: ImageSet
     test: ImageSet
-    mean: tuple[float, float, float]
-    std: tuple[float, float, float]
+    mean: tuple[float, ...]
+    std: tuple[float, ...]
 
     @property
     def stats(self) -> Stats:

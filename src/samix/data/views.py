@@ -97,9 +97,7 @@ def normalize(pictures: RawImages, mean: tuple[float, ...], std: tuple[float, ..
     return (pictures - shift) / scale
 
 
-def denormalize(
-    images: Images, mean: tuple[float, float, float], std: tuple[float, float, float]
-) -> RawImages:
+def denormalize(images: Images, mean: tuple[float, ...], std: tuple[float, ...]) -> RawImages:
     """The inverse of `normalize`, rounded and clipped to uint8."""
     return to_bytes(to_pixels(images, Stats(mean, std)))
 

@@ -3,7 +3,7 @@
 Networks and generators are no plain values: they are given anew, `Mix.from_config(config, model=model)`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from os import PathLike
 from pathlib import Path
@@ -84,7 +84,7 @@ def settings_of(policy: Policy) -> dict[str, Any]:
     return found
 
 
-def read_policy(config: str | Mapping[str, Any] | Sequence[Any]) -> tuple[Policy, float]:
+def read_policy(config: Any) -> tuple[Policy, float]:
     """The policy that `policy_config` wrote, and its share."""
     if isinstance(config, list | tuple):
         return switch([read_policy(each) for each in config], per_sample=False), 1.0

@@ -164,10 +164,11 @@ class Mix:
         """A mixed batch out of a loader's samples: `DataLoader(..., collate_fn=mix.collate)`."""
         return self(default_collate(samples))
 
-    def pairs(self, x: Tensor, y: Target) -> tuple[Images, Target, Target, Lam]:
+    def pairs(self, x: Tensor, y: Target) -> tuple[Tensor, Target, Target, Lam]:
         """Mixed images and (y_a, y_b, lam) for any loss; lam is [1] or [B]."""
         mixed = self.mixed(x, y)
-        y_a, y_b = (each_target(y, lambda part, of=of: mixed.labels(part)[of]) for of in (0, 1))
+        y_a = each_target(y, lambda part: mixed.labels(part)[0])
+        y_b = each_target(y, lambda part: mixed.labels(part)[1])
         return mixed.x, y_a, y_b, mixed.pairing.lam
 
     def forward(self, model: nn.Module, x: Tensor, y: Target) -> tuple[Any, Target]:

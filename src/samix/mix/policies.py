@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from samix.core.words import suggest
 from samix.mixups import MIXUPS, CutMix, MixUp, Policy
@@ -18,9 +18,8 @@ def one_policy(given: Policies, alpha: float | None, *, per_sample: bool) -> Pol
             raise ValueError(f"probabilities must be 0 or more and not all 0; got {dict(given)}.")
         shares = [(find_policy(name), float(share)) for name, share in given.items()]
     else:
-        shares = [
-            (find_policy(each), 1.0) for each in (given if isinstance(given, list | tuple) else [given])
-        ]
+        listed: Sequence[Any] = given if isinstance(given, list | tuple) else [given]
+        shares = [(find_policy(each), 1.0) for each in listed]
         if not shares:
             raise ValueError("name at least one policy.")
     changes = {} if alpha is None else {"alpha": alpha}

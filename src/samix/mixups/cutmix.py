@@ -55,7 +55,8 @@ def draw_box(size: Size, lam: Lam, generator: RandomSource = None, box: BoxName 
 
 def draw_minmax_box(size: Size, lam: Lam, minmax: tuple[float, float], generator: RandomSource = None) -> Box:
     """Draws boxes with sides of U(min, max) of the image's, wholly inside of it; empty where lam is 1."""
-    mixed, places = lam.detach().cpu() < 1, []
+    mixed = lam.detach().cpu() < 1
+    places: list[Tensor] = []
     for length in size:
         least = int(length * minmax[0])
         most = max(int(length * minmax[1]), least + 1)

@@ -31,7 +31,7 @@ def count_prefix_tokens(network: nn.Module) -> int:
     """How many tokens stand before the patches: what the network says (timm), or by its parameters' names."""
     for module in network.modules():
         if hasattr(module, "num_prefix_tokens"):
-            return int(module.num_prefix_tokens)
+            return int(module.num_prefix_tokens)  # type: ignore[arg-type]
     names = [(name.rpartition(".")[2], parameter) for name, parameter in network.named_parameters()]
     several = sum(parameter.shape[-2] for name, parameter in names if name in SEVERAL_TOKENS)
     return several + sum(name in SINGLE_TOKENS for name, _ in names)

@@ -42,13 +42,18 @@ def comparable(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
 def modernise(values: dict[str, Any]) -> dict[str, Any]:
     """Settings as an older version wrote them under the names of today."""
     known = {group: new for group, new in ADDED_TO_RECIPES.items() if isinstance(values.get(group), dict)}
-    plain = ADDED_FIELDS if "batch_size" in values else {}  # a part of the settings stays one
-    values = plain | values | {group: new | values[group] for group, new in known.items()}
+    whole = "batch_size" in values  # a part of the settings stays one
+    values = (
+        (ADDED_FIELDS if whole else {})
+        | values
+        | {group: new | values[group] for group, new in known.items()}
+    )
     mixup = values.get("mixup")
     if not isinstance(mixup, dict):
         return values
     if mixup.get("name") not in LEARNED_MIXUPS:
-        return values | {"mixup": ADDED_TO_POLICIES.get(str(mixup.get("name")), {}) | mixup}
+        added = ADDED_TO_POLICIES.get(str(mixup.get("name")), {}) if whole else {}
+        return values | {"mixup": added | mixup}
     renamed = rename(mixup, OLD_NAMES)
     added = {group: new | renamed[group] for group, new in ADDED.items() if group in renamed}
     return values | {"mixup": renamed | added}
