@@ -154,11 +154,40 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("line", MISTAKES)
-def test_error_mistakes_are_one_sentence(call, line):
+def test_error_mistakes_are_one_sentence(call, line, tmp_path):
     code, _, err = call(*line.split())
     assert code == 2
     assert MISTAKES[line] in err
-    assert "Traceback" not in err
+    assert "Traceback" not in err and "SAMIX_DEBUG" not in err
+    assert not list(tmp_path.iterdir()), "a refused command leaves nothing behind"
+
+
+def raise_in(monkeypatch, error: Exception) -> None:
+    """Has `samix recipes` end in the error."""
+    from samix.commands import recipes
+
+    def fail(words: list[str]) -> None:
+        raise error
+
+    monkeypatch.setattr(recipes, "run", fail)
+
+
+def test_error_of_others_says_how_to_see_where(call, monkeypatch):
+    raise_in(monkeypatch, RuntimeError("mat1 and mat2 do not fit"))
+    code, _, err = call("recipes")
+    assert (code, err) == (2, "samix: mat1 and mat2 do not fit\n(SAMIX_DEBUG=1 shows where.)\n")
+
+
+def test_error_shows_escape_sequences_as_text(call, monkeypatch):
+    raise_in(monkeypatch, ValueError("run \x1b[2J\x07 of\nyours"))
+    assert call("recipes")[2].startswith("samix: run \\x1b[2J\\x07 of\nyours\n")
+
+
+def test_error_a_lost_process_is_one_sentence(call, monkeypatch):
+    raise_in(monkeypatch, RuntimeError("[/x/third_party/gloo/gloo/transport/tcp/pair.cc:537] Read error"))
+    _, _, err = call("recipes")
+    said = "another process of this training has ended. The same command goes on from the last checkpoint."
+    assert err == f"samix: {said}\n"
 
 
 def test_value_an_error_of_a_loading_worker_is_its_sentence():

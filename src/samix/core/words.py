@@ -13,3 +13,15 @@ def suggest(name: str, known: Iterable[str], most: int = 24) -> str:
         return f"'{name}'.{hint}"
     listed = ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
     return f"'{name}'.{hint} Available: {listed}."
+
+
+def printable(text: str) -> str:
+    """The text with all that a terminal would obey or no encoding can write spelled out; line ends stay.
+
+    >>> printable("run\\x1b[2J")
+    'run\\\\x1b[2J'
+    """
+    return "".join(
+        sign if sign.isprintable() or sign == "\n" else sign.encode("unicode_escape").decode()
+        for sign in text
+    )

@@ -30,7 +30,7 @@ from samix.engine.tracking import no_tracker, tracking
 from samix.learned.watch import MixerWatch
 from samix.runs.checkpoint import save_checkpoint
 from samix.runs.files import SUMMARY
-from samix.runs.lock import locked
+from samix.runs.lock import locked, unless_refused
 from samix.runs.records import (
     Summary,
     begin_run,
@@ -48,7 +48,7 @@ def train(recipe: Recipe, folder: Path, *, name: str, command: str = "", quiet: 
     fabric.launch()
     if not fabric.is_global_zero:
         return run(fabric, recipe, folder, name, command, quiet=True)
-    with locked(folder):
+    with unless_refused(folder), locked(folder):
         return run(fabric, recipe, folder, name, command, quiet)
 
 
