@@ -105,3 +105,12 @@ def test_value_a_policy_that_the_first_step_refuses_leaves_no_folder(tiny, tmp_p
     with pytest.raises(ZeroDivisionError):
         train(tiny(), tmp_path / "run", name="tiny/samix", quiet=True)
     assert not list(tmp_path.iterdir())
+
+
+def test_error_a_lock_that_is_a_link(tmp_path):
+    outside = tmp_path / "outside"
+    outside.write_text("of somebody else")
+    (tmp_path / ".lock").symlink_to(outside)
+    with pytest.raises(ValueError, match=r"\.lock is a link"), locked(tmp_path):
+        pass
+    assert outside.read_text() == "of somebody else"

@@ -1,4 +1,4 @@
-"""What several processes share: rows of all of them, with gradients, random choices of the first, one error."""
+"""What several processes share: rows of all, with gradients, random choices of the first, one error."""
 
 import time
 
@@ -43,15 +43,11 @@ def first_to_fail() -> bool:
 
 
 def leave_last(patience: float = 1.0) -> None:
-    """Leaves the others; the first process, which counts errors, stays a while for those that fail with it."""
+    """Leaves the others; the first process, which counts errors, waits for those that fail with it."""
     if world() == 1:
         return
-    store, count, end = (
-        distributed.distributed_c10d._get_default_store(),
-        world(),
-        time.monotonic() + patience,
-    )
-    first = rank() == 0
+    store, end = distributed.distributed_c10d._get_default_store(), time.monotonic() + patience
+    count, first = world(), rank() == 0
     leave()
     while first and store.add(FAILED, 0) < count and time.monotonic() < end:
         time.sleep(0.05)

@@ -64,7 +64,7 @@ def run(fabric: Fabric, recipe: Recipe, folder: Path, name: str, command: str, q
     )  # fmt: skip
     loader = make_loader(task.images(split), task.view(), plan, recipe.data.workers)
     batches = on_device(fabric, loader, split, recipe)
-    rows = read_metrics(folder, start // plan.steps_per_epoch)
+    rows = read_metrics(folder, start // plan.steps_per_epoch, needed=("epoch", "seconds", "images_per_s"))
     if start == plan.total and (finished := read_record(folder / SUMMARY)):
         return finished
     stats = split.stats if recipe.encoder.weights else None

@@ -91,7 +91,11 @@ def accuracies(rows: list[Row]) -> Summary:
 
     Epochs without a test do not count: where eval_every is the number of epochs, best is that of the last 10.
     """
-    tested = [row for row in rows if "top1" in row]
+    tested = [row for row in rows if {"top1", "top5", "ece"} <= row.keys()]
+    if not tested:
+        raise ValueError(
+            "no epoch of the run has a test (top1, top5, ece) in its metrics.csv: nothing to sum up."
+        )
     last_ten = tested[-10:]
     heads = {key: median(row[key] for row in last_ten) for key in tested[-1] if key.startswith("top1_")}
     top1 = median(row["top1"] for row in last_ten)

@@ -37,7 +37,13 @@ class Pretrained(NamedTuple):
         """The normalisation that a file of samix tells."""
         if "mean" not in self.about or "std" not in self.about:
             return None
-        return Stats(tuple(self.about["mean"]), tuple(self.about["std"]))
+        try:
+            mean, std = (tuple(float(value) for value in self.about[name]) for name in ("mean", "std"))
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"a file of weights tells a mean and std that are no numbers: {error}."
+            ) from error
+        return Stats(mean, std)
 
 
 def read_pretrained(path: Path) -> Pretrained:
@@ -55,8 +61,9 @@ def read_safetensors(path: Path) -> Pretrained:
         with safe_open(path, "pt") as file:
             about = (file.metadata() or {}).get("samix", "{}")
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        return Pretrained(tensors, json.loads(about))
-    except (SafetensorError, ValueError) as error:
+        described = json.loads(about)
+        return Pretrained(tensors, described if isinstance(described, dict) else {})
+    except (SafetensorError, ValueError, RecursionError) as error:
         raise ValueError(f"{path} is not a readable safetensors file: {error}.") from error
 
 

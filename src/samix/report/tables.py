@@ -84,7 +84,9 @@ def summarize(runs: Sequence[Run]) -> dict[str, Value]:
     values = {}
     for measure in MEASURES:
         numbers = [
-            float(run.summary[measure.name]) for run in runs if run.summary and measure.name in run.summary
+            float(run.summary[measure.name])
+            for run in runs
+            if run.summary and run.summary.get(measure.name) is not None
         ]
         if numbers:
             values[measure.name] = Value(mean(numbers), stdev(numbers) if len(numbers) > 1 else None)

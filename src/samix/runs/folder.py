@@ -23,10 +23,9 @@ class Run(NamedTuple):
     @property
     def recipe(self) -> str:
         """The recipe's name; a run that does not say it is named after its folder."""
-        if self.summary and "recipe" in self.summary:
-            return str(self.summary["recipe"])
-        if self.start and "name" in self.start:
-            return str(self.start["name"])
+        named = (self.summary or {}).get("recipe") or (self.start or {}).get("name")
+        if named:
+            return str(named)
         parent = self.path.resolve().parent
         return f"{parent.parent.name}/{parent.name}"
 
@@ -38,7 +37,7 @@ class Run(NamedTuple):
     @property
     def seed(self) -> int:
         """The seed of everything random in the run."""
-        return int(self.config.get("seed", 0))
+        return int(self.config.get("seed") or 0)
 
     def series(self, column: str) -> dict[float, float]:
         """One column of the metrics by epoch, where it was measured."""
