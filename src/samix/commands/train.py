@@ -21,7 +21,9 @@ examples:
 
 def result(summary: dict[str, Any]) -> str:
     """The accuracy in one sentence."""
-    return f"top-1 {summary['top1']:.2f} % (median of the last 10 epochs), best {summary['best']:.2f}"
+    last = min(10, int(summary["epochs"]))
+    over = f"median of the last {last} epochs" if last > 1 else "of one epoch"
+    return f"top-1 {summary['top1']:.2f} % ({over}), best {summary['best']:.2f}"
 
 
 COMMAND = Command(
