@@ -157,7 +157,7 @@ def explain(text: str, where: str) -> str:
     if named is None:
         return text
     field, value = named[1], named[2].strip()
-    value = "null" if value == "None" else value
+    value = "null" if value == "None" else value or "nothing"
     kinds = list(dict.fromkeys(re.findall(r"Expected a <class '(\w+)'>", text)))
     if literal := re.search(r"Expected a typing\.Literal\[(.*?)\]", text):
         words = re.findall(r"'([^']*)'", literal[1]) + ["null"] * ("NoneType" in kinds)

@@ -15,6 +15,15 @@ def suggest(name: str, known: Iterable[str], most: int = 24) -> str:
     return f"'{name}'.{hint} Available: {listed}."
 
 
+def suggest_recipe(name: str, families: Iterable[str]) -> str:
+    """The same for 'family/row' with an unknown family: "'dmeo/samix'. Did you mean 'demo/samix'? ..."."""
+    family, slash, row = name.partition("/")
+    names = list(families)
+    close = difflib.get_close_matches(family, names, n=1)
+    hint = f" Did you mean '{close[0]}{slash}{row}'?" if close else ""
+    return f"'{name}'.{hint} Available: {', '.join(names)}."
+
+
 def printable(text: str) -> str:
     """The text with all that a terminal would obey or no encoding can write spelled out; line ends stay.
 

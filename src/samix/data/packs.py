@@ -163,13 +163,12 @@ def _read_part(pack: Mapping[str, np.ndarray], part: str, words: tuple[str, ...]
             f"{part}_labels must be one class index for each of the {len(files)} pictures, "
             f"got {labels.dtype} of shape {list(labels.shape)}"
         )
-    labels = torch.from_numpy(labels.astype(np.int64))
-    if not 0 <= int(labels.min()) <= int(labels.max()) < len(words):
+    low, high = int(labels.min()), int(labels.max())
+    if not 0 <= low <= high < len(words):
         raise ValueError(
-            f"{part}_labels must lie in [0, {len(words)}), the number of classes, got {int(labels.min())} to "
-            f"{int(labels.max())}"
+            f"{part}_labels must lie in [0, {len(words)}), the number of classes, got {low} to {high}"
         )
-    return Packed(files, path), labels, words
+    return Packed(files, path), torch.from_numpy(labels.astype(np.int64)), words
 
 
 def _check_offsets(offsets: np.ndarray, name: str, size: int) -> None:

@@ -38,12 +38,10 @@ class Pretrained(NamedTuple):
         if "mean" not in self.about or "std" not in self.about:
             return None
         try:
-            mean, std = (tuple(float(value) for value in self.about[name]) for name in ("mean", "std"))
+            (r, g, b), (s, t, u) = (map(float, self.about[name]) for name in ("mean", "std"))
         except (TypeError, ValueError) as error:
-            raise ValueError(
-                f"a file of weights tells a mean and std that are no numbers: {error}."
-            ) from error
-        return Stats(mean, std)
+            raise ValueError(f"the mean or std of a file of weights is no three numbers: {error}.") from error
+        return Stats((r, g, b), (s, t, u))
 
 
 def read_pretrained(path: Path) -> Pretrained:

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from samix.core.words import suggest
+from samix.core.words import suggest, suggest_recipe
 from samix.engine.pretraining import VIEW_POLICIES, Pretraining
 from samix.engine.recipe import Recipe, choice_name, policy_name
 from samix.methods.ssl.base import Terms
@@ -48,7 +48,7 @@ def find_pretraining(
     """The row 'family/METHOD+MIXUP' with its full name; --method and --mixup stand in for parts of it."""
     family_name, _, row = name.partition("/")
     if family_name not in families:
-        raise ValueError(f"unknown recipe {suggest(name, list(families))} See `samix recipes`.")
+        raise ValueError(f"unknown recipe {suggest_recipe(name, families)} See `samix recipes`.")
     family = families[family_name]
     row_method, _, row_mixup = row.partition("+")
     method = method or row_method or next(iter(family.methods))

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -100,15 +101,21 @@ def write_summary(folder: Path, summary: Summary) -> None:
 def write_metrics(folder: Path, rows: list[Row]) -> None:
     """All rows so far, atomically; further heads get columns of their own."""
     extra = sorted({name for row in rows for name in row} - set(COLUMNS))
-    write_text(folder / METRICS, rows_as_csv(rows, [*COLUMNS, *extra], ".6g"))
+    write_text(folder / METRICS, rows_as_csv(rows, [*COLUMNS, *extra], exact))
 
 
-def rows_as_csv(rows: list[Row], columns: list[str], number: str) -> str:
-    """Rows of numbers as CSV, each number in the given format, missing ones as empty cells."""
+def exact(value: int | float) -> str:
+    """A number in the fewest digits that give it back: a resumed run sums up what it measured before."""
+    short = format(value, ".6g")
+    return short if float(short) == value else repr(float(value))
+
+
+def rows_as_csv(rows: list[Row], columns: list[str], number: Callable[[float], str]) -> str:
+    """Rows of numbers as CSV, each number as `number` writes it, missing ones as empty cells."""
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()
-    writer.writerows({name: format(value, number) for name, value in row.items()} for row in rows)
+    writer.writerows({name: number(value) for name, value in row.items()} for row in rows)
     return text.getvalue()
 
 

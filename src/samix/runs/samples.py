@@ -82,7 +82,7 @@ def unmixed(first: np.ndarray, partner: np.ndarray, lams: np.ndarray) -> Samples
 
 def save_retention(folder: Path, rows: list[Row]) -> None:
     """Writes how much of the objects survives, a row per lam."""
-    write_text(folder / RETENTION, rows_as_csv(rows, list(rows[0]), ".4f"))
+    write_text(folder / RETENTION, rows_as_csv(rows, list(rows[0]), "{:.4f}".format))
 
 
 def read_retention(folder: Path) -> list[Row] | None:

@@ -80,7 +80,8 @@ class SelfMixing(Around):
         for name in {"teacher", "labels"} & set(needs):
             raise ValueError(
                 f"{type(self.policy).__name__} needs {LABELLED[name]}, which self-supervised training does "
-                "not have. ClusterMixing supplies it from online clusters; or choose another --mixup."
+                "not have. Choose another --mixup: inter-intra and puzzlemix-pl learn pseudo labels from "
+                "online clusters, and in code learned.ClusterMixing does so for any policy."
             )
         supplied = self.supplier([name for name in needs if name != "saliency"], view, index)
         if "saliency" not in needs:
