@@ -72,6 +72,7 @@ def test_value_a_run_that_begins_tells_its_settings_and_its_start_and_is_not_fin
     start = Start("demo/cutmix", "samix train demo/cutmix", "abc", 24, 12)
     write_summary(tmp_path, {"top1": 50.0})
     assert read_record(tmp_path / "summary.json") == {"top1": 50.0}
+    (tmp_path / "knn.json").write_text('{"top1": 40.0}')
     begin_run(tmp_path, settings, start)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["config.yaml", "run.json"]
     assert read_config(tmp_path / "config.yaml") == settings

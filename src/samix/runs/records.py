@@ -41,8 +41,9 @@ class Start(NamedTuple):
 
 
 def begin_run(folder: Path, settings: dict[str, Any], start: Start) -> None:
-    """Makes the folder that of a run with steps to train: its settings, its start, and no summary."""
-    (folder / SUMMARY).unlink(missing_ok=True)  # first: it would call the run finished
+    """Makes the folder that of a run with steps to train: its settings, its start, and no results."""
+    for name in (SUMMARY, KNN, LINEAR):  # first: the summary would call the run finished
+        (folder / name).unlink(missing_ok=True)
     told = {name: value for name, value in start._asdict().items() if value is not None}
     write_text(folder / START, json.dumps(told, indent=2) + "\n")
     write_text(folder / CONFIG, yaml.safe_dump(settings, sort_keys=False))
