@@ -4,6 +4,7 @@ import subprocess
 import sys
 
 import pytest
+import torch
 
 import samix
 from samix import __version__
@@ -127,7 +128,16 @@ MISTAKES = {
     "train demo --optimizer.lr -1": "optimizer.lr must be positive, got -1.0",
     "train demo --epochs 0": "epochs must be at least 1, got 0",
     "train demo --batch_size 1": "batch_size must be at least 2",
-    "train demo --batch_size 5000": "batch_size 5000 is larger than the",
+    "train dmeo/samix": "unknown recipe 'dmeo/samix'. Did you mean 'demo/samix'?",
+    "pretrain ssl-dmo/byol": "unknown recipe 'ssl-dmo/byol'. Did you mean 'ssl-demo/byol'?",
+    "train demo --batch_size=": "--batch_size must be a whole number, got nothing.",
+    "train demo --machine.threads 1000000": "machine.threads must be at most 1024, got 1000000",
+    "train demo --devices 1000000 --batch_size 9000000": "machine.devices must be at most 1024",
+    "train demo --data.size 2147483648": "data.size must be at most 4096, got 2147483648",
+    "train demo --data.workers 100000": "data.workers must be at most 1024",
+    "train demo --data.test_pictures 9223372036854775807": "at most 200000 of either, 4 GB together",
+    "train demo --data.train_pictures 100000 --data.size 512": "of 512 px are more than the embedded set",
+    "pretrain ssl-demo --mixup supermix": "Choose another --mixup: inter-intra and puzzlemix-pl learn pseudo",
     "train demo --mixup.eta 2": "mixup.eta must lie in [0, 1], got 2.0",
     "train demo --mixup.mixer.gamma 2": "mixer.gamma must lie in [0, 1], got 2.0",
     "train demo --machine.precision bf16": "unknown machine.precision 'bf16'.",
@@ -154,11 +164,40 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("line", MISTAKES)
-def test_error_mistakes_are_one_sentence(call, line):
+def test_error_mistakes_are_one_sentence(call, line, tmp_path):
     code, _, err = call(*line.split())
     assert code == 2
     assert MISTAKES[line] in err
-    assert "Traceback" not in err
+    assert "Traceback" not in err and "SAMIX_DEBUG" not in err
+    assert not list(tmp_path.iterdir()), "a refused command leaves nothing behind"
+
+
+def raise_in(monkeypatch, error: Exception) -> None:
+    """Has `samix recipes` end in the error."""
+    from samix.commands import recipes
+
+    def fail(words: list[str]) -> None:
+        raise error
+
+    monkeypatch.setattr(recipes, "run", fail)
+
+
+def test_error_of_others_says_how_to_see_where(call, monkeypatch):
+    raise_in(monkeypatch, RuntimeError("mat1 and mat2 do not fit"))
+    code, _, err = call("recipes")
+    assert (code, err) == (2, "samix: mat1 and mat2 do not fit\n(SAMIX_DEBUG=1 shows where.)\n")
+
+
+def test_error_shows_escape_sequences_as_text(call, monkeypatch):
+    raise_in(monkeypatch, ValueError("run \x1b[2J\x07 of\nyours"))
+    assert call("recipes")[2].startswith("samix: run \\x1b[2J\\x07 of\nyours\n")
+
+
+def test_error_a_lost_process_is_one_sentence(call, monkeypatch):
+    raise_in(monkeypatch, RuntimeError("[/x/third_party/gloo/gloo/transport/tcp/pair.cc:537] Read error"))
+    _, _, err = call("recipes")
+    said = "another process of this training has ended. The same command goes on from the last checkpoint."
+    assert err == f"samix: {said}\n"
 
 
 def test_value_an_error_of_a_loading_worker_is_its_sentence():
@@ -210,3 +249,11 @@ def test_value_own_warnings_are_one_sentence():
     assert (
         format_warning("slow.", UserWarning, foreign, 7) == "/elsewhere/torch/nn.py:7: UserWarning: slow.\n"
     )
+
+
+@pytest.mark.skipif(torch.cuda.is_available() or torch.backends.mps.is_available(), reason="there is a GPU")
+@pytest.mark.parametrize("kind", ["cuda", "gpu", "mps"])
+def test_error_a_gpu_that_is_not_there(call, kind):
+    code, _, err = call("train", "demo", "--machine.accelerator", kind)
+    assert code == 2
+    assert f"machine.accelerator is '{kind}', but torch {torch.__version__} finds no such GPU here" in err

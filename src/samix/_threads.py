@@ -4,6 +4,9 @@ OpenMP's threads keep their cores busy while they wait, which on a machine with 
 the very thread that is waited for: two threads then train many times slower than one (docs/speed.md). OpenMP
 reads its setting once, when torch is imported, so this must be imported before torch. It concerns the program
 alone: whoever imports samix in a program of their own keeps their own setting.
+
+The same holds of what torch's C++ says on the terminal: the program keeps to errors, since a process that
+loses the others would print pages of its stack before our sentence.
 """
 
 import os
@@ -22,3 +25,4 @@ def runs_program(first: str, words: Sequence[str]) -> bool:
 
 if runs_program(sys.argv[0], sys.orig_argv):
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")

@@ -3,9 +3,11 @@
 import importlib
 import os
 import sys
+import traceback
 import warnings
 from pathlib import Path
 
+from samix.core.words import printable, suggest
 from samix.version import __version__
 
 COMMANDS = {
@@ -24,6 +26,9 @@ COMMANDS = {
     "report": "compare runs: a table here, and a page with curves and pictures",
 }
 
+LOST = ("/gloo/", "NCCL", "ProcessGroup")
+"""Words by which torch's means of communication complain of a process that does not answer any more."""
+
 HELP = f"""samix {__version__} learns how to mix images (SAMix, arXiv 2111.15454).
 
 usage: samix COMMAND ...        samix COMMAND --help explains a command
@@ -40,12 +45,17 @@ first steps:
 """
 
 
+def is_own(filename: str) -> bool:
+    """Whether a source file is one of samix."""
+    return Path(filename).is_relative_to(Path(__file__).parent)
+
+
 def format_warning(
     message: Warning | str, category: type[Warning], filename: str, lineno: int, line: str | None = None
 ) -> str:
     """samix's own warnings as one sentence; others as Python writes them."""
-    if Path(filename).is_relative_to(Path(__file__).parent):
-        return f"samix: {message}\n"
+    if is_own(filename):
+        return f"samix: {printable(str(message))}\n"
     return f"{filename}:{lineno}: {category.__name__}: {message}\n"
 
 
@@ -66,13 +76,30 @@ def message(error: Exception) -> str:
     text = str(error).strip()
     if "in DataLoader worker" in text:
         return text.splitlines()[-1].partition(": ")[2]
+    if any(words in text for words in LOST):
+        return (
+            "another process of this training has ended. The same command goes on from the last checkpoint."
+        )
     return text
+
+
+def hint(error: Exception) -> str:
+    """How to see where an error comes from, if samix did not raise it with a sentence of its own."""
+    frames = traceback.extract_tb(error.__traceback__)
+    told = (frames and is_own(frames[-1].filename)) or message(error) != str(error).strip()
+    return "" if told else "\n(SAMIX_DEBUG=1 shows where.)"
+
+
+def tell(error: Exception) -> None:
+    """Says what went wrong, once for all processes that train together."""
+    together = importlib.import_module("samix.core.distributed")
+    if together.first_to_fail():
+        print(f"samix: {printable(message(error))}{hint(error)}", file=sys.stderr, flush=True)
+    together.leave_last()
 
 
 def run(words: list[str]) -> int:
     """Runs one command line and returns the exit code; errors of the user's making are one sentence."""
-    from samix.core.words import suggest
-
     if words[:1] == ["help"] and len(words) > 1:
         words = [*words[1:], "--help"]
     if not words or words[0] in ("-h", "--help", "help"):
@@ -91,9 +118,10 @@ def run(words: list[str]) -> int:
     except (ValueError, OSError, ArithmeticError, RuntimeError, ImportError) as error:
         if os.environ.get("SAMIX_DEBUG"):
             raise
-        print(f"samix: {message(error)}\n(SAMIX_DEBUG=1 shows where.)", file=sys.stderr)
+        tell(error)
         return 2
     except KeyboardInterrupt:
-        print("samix: interrupted; the same command goes on from the last checkpoint.", file=sys.stderr)
+        if importlib.import_module("samix.core.distributed").rank() == 0:
+            print("samix: interrupted; the same command goes on from the last checkpoint.", file=sys.stderr)
         return 130
     return 0

@@ -5,6 +5,8 @@ import json
 
 import pytest
 
+from samix.commands.eval import legend
+
 
 def test_value_scores_of_the_last_epoch(call, trained):
     scores = json.loads(call("eval", trained, "--json"))
@@ -20,6 +22,8 @@ def test_value_table(call, trained):
     out = call("eval", trained)
     assert "step 6" in out and "top-1 %" in out and "ECE %" in out
     assert all(head in out for head in ("mix_q", "one_q", "mix_k", "one_k"))
+    assert "one: the clean branch's own classifier" in out and "k: of its momentum copy" in out
+    assert legend(["mix_q"]).endswith("the one to report; q: of the trained network")
 
 
 def test_value_fields_may_be_overridden(call, trained):

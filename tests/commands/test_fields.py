@@ -94,9 +94,9 @@ def test_value_a_mixup_by_its_name_alone(file):
         ("epochs: many\n", "epochs"),
         ("epochs: 0\n", "epochs must be at least 1, got 0"),
         ("optimizer: {lr: [1, 2]}\n", "optimizer.lr"),
-        ("a: [1, 2\n", "recipe.yaml is not YAML"),
-        ("just words\n", "recipe.yaml must hold fields of a recipe, got str"),
-        ("- 1\n- 2\n", "recipe.yaml must hold fields of a recipe, got list"),
+        ("a: [1, 2\n", "recipe.yaml is not readable YAML"),
+        ("just words\n", "recipe.yaml must hold fields of a recipe by name, got .just words"),
+        ("- 1\n- 2\n", "recipe.yaml must hold fields of a recipe by name, got list of 2"),
     ],
 )
 def test_error_files(text, words, file):
@@ -106,7 +106,7 @@ def test_error_files(text, words, file):
 
 def test_error_a_file_of_bytes(tmp_path):
     (tmp_path / "recipe.yaml").write_bytes(b"\x89PNG\x00\xff")
-    with pytest.raises(ValueError, match="recipe.yaml is not YAML"):
+    with pytest.raises(ValueError, match="recipe.yaml is not text"):
         from_yaml(tmp_path / "recipe.yaml")
 
 

@@ -4,6 +4,7 @@ import json
 import shutil
 
 import pytest
+import yaml
 
 from samix.commands.knn import run
 from samix.data import views
@@ -48,6 +49,15 @@ def test_value_file_says_how_it_came_about(knn, folder):
     assert written == printed | {"command": f"samix knn {folder} --json"}
     assert written["k"] == 24, "capped at the training pictures"
     assert not list(folder.glob("*.tmp"))
+
+
+def test_value_a_pretraining_is_asked_as_its_own_tests_asked(knn, folder):
+    config = yaml.safe_load((folder / "config.yaml").read_text())
+    kept = {name: config[name] for name in ("data", "encoder", "machine")}
+    settings = kept | {"method": {"name": "moco-v2"}, "mixup": {"name": "plain"}, "knn": 3}
+    (folder / "config.yaml").write_text(yaml.safe_dump(settings))
+    assert json.loads(knn(folder, "--json"))["k"] == 3
+    assert json.loads(knn(folder, "--json", "--k", 5))["k"] == 5
 
 
 def test_value_table(knn, folder):

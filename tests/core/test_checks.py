@@ -11,6 +11,7 @@ import pytest
 
 from samix.core.checks import (
     check_at_least,
+    check_at_most,
     check_below_one,
     check_fields,
     check_not_negative,
@@ -37,8 +38,9 @@ CHECKS = {
     "positive": (check_positive, "must be positive", [TINY, 1, 1e300, 7], [0, -0.0, -TINY, -3]),
     "not negative": (check_not_negative, "must not be negative", [0, -0.0, TINY, 1e300, 7], [-TINY, -3]),
     "at least 3": (partial(check_at_least, 3), "must be at least 3", [3, 4, 10**9], [2, 0, -3, 2.999]),
+    "at most 3": (partial(check_at_most, 3), "must be at most 3", [3, 2, -9], [4, 3.001, 10**9]),
 }
-NEVER = {name: [NAN, -INF] if name == "at least 3" else [NAN, INF, -INF] for name in CHECKS}
+NEVER = dict.fromkeys(CHECKS, [NAN, INF, -INF]) | {"at least 3": [NAN, -INF], "at most 3": [NAN, INF]}
 
 
 def cases(which: int) -> list:

@@ -1,5 +1,6 @@
 """Folders of pictures: what is read, and what is refused by name."""
 
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -271,3 +272,21 @@ def test_error_test_classes_that_training_lacks(folder, write):
     write("val/zebra/x.png")
     with pytest.raises(ValueError, match="val has classes that .*train lacks: zebra"):
         read_folder(folder)
+
+
+def test_value_pipes_and_devices_are_no_pictures(folder):
+    """To read from a pipe that nobody writes into would take for ever."""
+    os.mkfifo(folder / "train" / "cat" / "pipe.png")
+    (folder / "train" / "dog" / "device.png").symlink_to("/dev/zero")
+    with pytest.warns(UserWarning, match="left out 2 picture files that cannot be read"):
+        split = load_data(Data(name="folder", root=str(folder), size=8))
+    assert len(split.train.labels) == 4
+    with pytest.raises(ValueError, match=r"pipe\.png: it is no regular file"):
+        folders.read_size(folder / "train" / "cat" / "pipe.png")
+
+
+def test_error_a_picture_file_of_absurd_size(write, monkeypatch):
+    path = write("a.png")
+    monkeypatch.setattr(folders, "LARGEST", 10)
+    with pytest.raises(ValueError, match="it has more than 10 bytes"):
+        read_picture(path)

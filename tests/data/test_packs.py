@@ -248,3 +248,29 @@ def test_error_labels_that_are_no_class_indices(write_pack, labels):
     np.savez(path, **arrays | {"train_labels": labels})
     with pytest.raises(ValueError, match=r"some.npz: train_labels must be one class index for each of the 6"):
         read_pack(path)
+
+
+NONSENSE = {
+    "no labels": ("train_labels", None, "it has no train_labels"),
+    "no offsets": ("train_offsets", None, "it has no train_offsets"),
+    "offsets as floats": ("train_offsets", np.linspace(0, 9, 7), "must be whole numbers in a row"),
+    "falling offsets": ("train_offsets", np.arange(7)[::-1], "must rise from 0 to"),
+    "offsets behind the end": ("train_offsets", np.arange(7) * 10**9, "must rise from 0 to"),
+    "one offset": ("train_offsets", np.zeros(1, int), "two at least"),
+    "bytes as floats": ("train_bytes", np.zeros(9), "train_bytes must be uint8 in a row"),
+    "a table of bytes": ("train_bytes", np.zeros((9, 9), np.uint8), "train_bytes must be uint8 in a row"),
+    "no classes": ("class_words", np.zeros(0, "U1"), "a list with at least one name"),
+    "one class as text": ("class_words", np.array("cat"), "a list with at least one name"),
+    "labels of no class": ("train_labels", np.arange(6) + 10**6, "number of classes, got 1000000 to 1000005"),
+    "labels below 0": ("train_labels", np.arange(6) - 1, "number of classes, got -1 to 4"),
+}
+
+
+@pytest.mark.parametrize(("name", "array", "words"), NONSENSE.values(), ids=NONSENSE)
+def test_error_plausible_nonsense(write_pack, name, array, words):
+    path = write_pack("some.npz")
+    with np.load(path) as pack:
+        arrays = {key: pack[key] for key in pack.files if key != name}
+    np.savez(path, **arrays if array is None else arrays | {name: array})
+    with pytest.raises(ValueError, match=f"cannot read the pack .*some.npz: .*{words}.*Copy it again"):
+        read_pack(path)

@@ -1,12 +1,14 @@
 """Recipes as values: what they build and what they refuse."""
 
+import warnings
+
 import pytest
 import torch
 
 from samix.data.datasets import Data
 from samix.engine.machine import Machine
 from samix.engine.optim import Optimizer
-from samix.engine.recipe import fit_batch, policy_name, to_dict
+from samix.engine.recipe import fit_batch, policy_name, to_dict, warn_of_batch
 from samix.engine.training import POLICIES, Training
 from samix.learned.mixer import MixerConfig
 from samix.learned.samix import LearnedMixup, SAMix
@@ -125,7 +127,7 @@ def test_error_settings(unchecked_shapes, make, words):
         (143, 4, 1, 35),
         (20, 4, 1, 5),
         (3, 4, 1, 2),
-        (20, 0, 1, 36),
+        (20, 0, 1, 20),
         (50, 4, 2, 12),
     ],
 )
@@ -134,3 +136,16 @@ def test_value_few_pictures_have_small_batches(pictures, steps, parts, batch):
     fitted = fit_batch(recipe, pictures)
     assert fitted.batch_size == batch and fitted.batch_size % parts == 0
     assert fit_batch(fitted, pictures) == fitted, "a run that goes on"
+
+
+@pytest.mark.parametrize(
+    ("pictures", "parts", "batch"), [(20, 1, 20), (21, 2, 20), (36, 1, 36), (500, 1, 36)]
+)
+def test_value_a_batch_is_never_larger_than_the_set(pictures, parts, batch):
+    recipe = Training(batch_size=36, machine=Machine(accumulate=parts))
+    fitted = fit_batch(recipe, pictures)
+    assert fitted.batch_size == batch
+    with warnings.catch_warnings(record=True) as caught:
+        warn_of_batch(recipe, fitted, pictures)
+    said = [f"batch_size is {batch} instead of 36, because there are only {pictures} training pictures"]
+    assert [str(warning.message).partition(";")[0] for warning in caught] == (said if pictures < 36 else [])

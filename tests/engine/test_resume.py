@@ -8,6 +8,7 @@ import torch
 from lightning_fabric.plugins.precision import MixedPrecision, Precision
 
 from samix.data.datasets import Data, ImageSet, load_data
+from samix.engine import loop
 from samix.engine.machine import Machine
 from samix.engine.optim import Optimizer, build_optimizer
 from samix.engine.recipe import to_dict
@@ -190,3 +191,23 @@ def test_error_a_long_list_of_differences_is_cut(tiny, built, tmp_path):
     }
     with pytest.raises(ValueError, match="and 1 more"):
         resume(tiny(**changes), tmp_path, SPLIT, *built)
+
+
+def test_value_a_resumed_run_sums_up_like_one_that_never_stopped(
+    tiny, tmp_path, finished, read_json, capsys, short_retention, monkeypatch
+):
+    def stop(folder, state):
+        save_checkpoint(folder, state)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(loop, "save_checkpoint", stop)
+    for _ in range(2):
+        with pytest.raises(KeyboardInterrupt):
+            loop.train(tiny(), tmp_path / "run", name="tiny/samix", command="samix train tiny/samix")
+    assert f"{tmp_path / 'run'}: goes on after epoch 1 of 3\n" in capsys.readouterr().out
+    monkeypatch.undo()
+    loop.train(tiny(), tmp_path / "run", name="tiny/samix", command="samix train tiny/samix", quiet=True)
+    found, expected = (read_json(path / "summary.json") for path in (tmp_path / "run", finished))
+    measured = ("seconds", "images_per_s", "peak_mb", "commit")
+    assert {**found, **dict.fromkeys(measured)} == {**expected, **dict.fromkeys(measured)}
+    assert capsys.readouterr().out == "", "quiet"

@@ -56,7 +56,7 @@ def test_value_perfect_clusters():
 
 def test_value_classes_without_a_vote_are_no_hits():
     x, one = torch.eye(3), torch.ones(3, dtype=torch.long)
-    assert tuple(knn_accuracy(x, one, x, 0 * one, classes=3)) == (0, 0)
+    assert tuple(knn_accuracy(x, one, x, 0 * one, classes=6)) == (0, 0)
 
 
 @pytest.mark.parametrize("chunk", [1, 7, 50, 1000])
@@ -98,3 +98,10 @@ def test_error_values(name, value):
 def test_error_labels():
     with pytest.raises(ValueError, match="label"):
         knn_accuracy(*draw(50, 5), classes=2)
+
+
+def test_value_of_few_classes_all_are_among_the_best_five():
+    """Also those that no neighbour votes for."""
+    train, labels = torch.eye(3), torch.arange(3)
+    found = knn_accuracy(train, labels, train.roll(1, 0), labels, classes=3, k=1)
+    assert found == (0.0, 100.0)

@@ -8,6 +8,7 @@ from samix.engine.recipe import choice_name
 from samix.methods.ssl.base import Terms
 from samix.mixups import CutMix
 from samix.recipes import PRESETS, PRETRAININGS, find_pretraining
+from samix.recipes.ssl_base import row_of
 
 ROWS = [f"{family}/{row}" for family, f in PRETRAININGS.items() for row in f.rows]
 
@@ -81,3 +82,8 @@ def test_value_settings_of_the_paper():
 def test_error_unknown(words, text):
     with pytest.raises(ValueError, match=text):
         find_pretraining(*words)
+
+
+@pytest.mark.parametrize("row", ["byol", "moco-v2+un-mix", "moco-v2+i-mix", "simclr+cutmix"])
+def test_value_a_recipe_knows_what_its_row_is_called(row):
+    assert row_of(find_pretraining(f"ssl-small/{row}")[1]) == row

@@ -76,3 +76,12 @@ def test_value_a_run_without_rows_draws_empty_panels(write_run):
     figure = curves_figure(group_runs([run]))
     assert not any(axes.lines for axes in figure.axes)
     write_png(figure, io.BytesIO(), dpi=30)
+
+
+def test_value_a_single_test_is_a_point_that_is_seen(write_run):
+    run = read_run(write_run())
+    once = run._replace(rows=[*run.rows[:3], run.rows[3]], path=run.path)
+    once.rows[1].pop("top1")
+    accuracy, loss = curves_figure(group_runs([once])).axes
+    assert line(accuracy, "samix").get_marker() == "o"
+    assert line(loss, "samix").get_marker() == "None"

@@ -9,7 +9,16 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from samix.report.tables import MEASURES, compare, html_rows, is_best, list_repeats, measures_of, print_table
+from samix.report.tables import (
+    MEASURES,
+    compare,
+    html_rows,
+    html_table,
+    is_best,
+    list_repeats,
+    measures_of,
+    print_table,
+)
 from samix.runs.folder import read_run
 
 
@@ -145,3 +154,21 @@ def test_value_a_seed_that_occurs_twice_counts_once(write_run):
     assert note.startswith("samix: seed 0 occurs more than once and counts once; without ")
     assert note.endswith("copy.")
     assert "seed 0 occurs more than once" in printed(runs)
+
+
+def test_value_probes_have_columns_of_their_own(write_run):
+    paths = [write_run(seed=seed) for seed in (0, 1)]
+    for seed, path in enumerate(paths):
+        (path / "knn.json").write_text(json.dumps({"top1": 40.0 + seed, "top5": 90.0, "k": 200}))
+    (paths[0] / "linear.json").write_text(json.dumps({"top1": 55.5}))
+    (line,) = compare(map(read_run, paths))
+    assert line.values["knn.json"].text(2) == "40.50 ± 0.71"
+    assert line.values["linear.json"].text(2) == "55.50"
+    assert "samix knn %" in printed(map(read_run, paths)) and "samix linear %" in html_table([line])
+
+
+def test_value_names_do_not_steer_the_terminal(write_run):
+    run = read_run(write_run(summary={"recipe": "de\x1b[2Jmo/sa\x07mix"}))
+    text = printed([run])
+    assert "\x1b" not in text and "\x07" not in text
+    assert r"de\x1b[2Jmo" in text and r"sa\x07mix" in text

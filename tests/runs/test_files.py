@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from samix.runs import files
-from samix.runs.files import write_atomically, write_bytes, write_text
+from samix.runs.files import own_folder, remove_leftovers, write_atomically, write_bytes, write_text
 
 WRITERS = {
     "text": lambda path, content: write_text(path, content),
@@ -141,3 +141,50 @@ def test_error_a_place_that_cannot_even_be_cleaned_up(tmp_path, monkeypatch):
     monkeypatch.setattr(Path, "unlink", refuse)
     with pytest.raises(OSError, match=r"could not write .*a.txt.*Check free space and permissions"):
         write_text(tmp_path / "a.txt", "words")
+
+
+def test_invariant_nothing_is_written_through_links(write, tmp_path):
+    """As somebody else's run folder may hold them, under the file's own name and under one to be guessed."""
+    outside, folder = tmp_path / "outside", tmp_path / "run"
+    outside.write_text("of somebody else")
+    folder.mkdir()
+    for name in ("a.txt", "a.txt.tmp"):
+        (folder / name).symlink_to(outside)
+    write(folder / "a.txt", "new")
+    assert outside.read_text() == "of somebody else"
+    assert (folder / "a.txt").read_text() == "new" and not (folder / "a.txt").is_symlink()
+
+
+def test_error_a_temporary_file_is_never_one_that_is_there(write, tmp_path, monkeypatch):
+    monkeypatch.setattr(files.secrets, "token_hex", lambda count: "guessed")
+    outside = tmp_path / "outside"
+    outside.write_text("of somebody else")
+    (tmp_path / "a.txt.guessed.tmp").symlink_to(outside)
+    with pytest.raises(OSError, match="could not write"):
+        write(tmp_path / "a.txt", "new")
+    assert outside.read_text() == "of somebody else"
+
+
+def test_value_temporary_names_differ_and_leftovers_go(tmp_path):
+    places = []
+
+    def keep(place: Path) -> None:
+        place.write_text("half")
+        places.append(place)
+        (place.parent / f"copy{len(places)}.{place.name}").write_text("of a killed process")
+
+    for _ in range(2):
+        write_atomically(tmp_path / "last.ckpt", keep)
+    assert places[0] != places[1]
+    for name in ("notes.tmp", "b.123.tmp"):
+        (tmp_path / name).write_text("of somebody else")
+    remove_leftovers(tmp_path)
+    assert names(tmp_path) == ["b.123.tmp", "last.ckpt", "notes.tmp"]
+
+
+def test_error_a_linked_folder_of_a_run(tmp_path):
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "samples").symlink_to(tmp_path / "outside")
+    with pytest.raises(ValueError, match=r"samples is a link, and a run writes in its own folder only"):
+        own_folder(tmp_path, "samples")
+    assert own_folder(tmp_path, "classifier").is_dir()

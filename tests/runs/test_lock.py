@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from samix.engine.loop import train
-from samix.runs.lock import RunInUseError, locked
+from samix.runs.lock import RunInUseError, locked, unless_refused
 
 HOLD = """
 import fcntl, os, sys
@@ -70,3 +70,47 @@ def test_value_the_lock_is_free_at_once_when_a_killed_process_leaves_a_forked_ch
         other.wait()
         with locked(tmp_path):
             pass
+
+
+def refuse(folder, *files: str) -> None:
+    """A run that is refused once these files are there."""
+    with unless_refused(folder), locked(folder):
+        for name in files:
+            (folder / name).write_text("")
+        raise ValueError("refused")
+
+
+def test_value_a_refused_run_leaves_no_folder(tmp_path):
+    with pytest.raises(ValueError, match="refused"):
+        refuse(tmp_path / "runs" / "demo" / "0", "config.yaml", "run.json")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["metrics.csv", "last.ckpt", "notes.txt"])
+def test_value_a_run_that_failed_later_keeps_its_files(tmp_path, name):
+    with pytest.raises(ValueError, match="refused"):
+        refuse(tmp_path / "run", name)
+    assert (tmp_path / "run" / name).exists()
+
+
+def test_value_a_folder_that_was_there_stays(tmp_path):
+    (tmp_path / "config.yaml").write_text("")
+    with pytest.raises(ValueError, match="refused"):
+        refuse(tmp_path)
+    assert (tmp_path / "config.yaml").exists()
+
+
+def test_value_a_policy_that_the_first_step_refuses_leaves_no_folder(tiny, tmp_path, monkeypatch):
+    monkeypatch.setattr("samix.engine.loop.train_step", lambda *words: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        train(tiny(), tmp_path / "run", name="tiny/samix", quiet=True)
+    assert not list(tmp_path.iterdir())
+
+
+def test_error_a_lock_that_is_a_link(tmp_path):
+    outside = tmp_path / "outside"
+    outside.write_text("of somebody else")
+    (tmp_path / ".lock").symlink_to(outside)
+    with pytest.raises(ValueError, match=r"\.lock is a link"), locked(tmp_path):
+        pass
+    assert outside.read_text() == "of somebody else"

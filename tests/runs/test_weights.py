@@ -136,7 +136,13 @@ def test_error_weights_that_are_missing(folder):
             r"unknown encoder 'small-resnt'. Did you mean 'small-resnet'\?",
         ),
         ({"encoder": {"depth": 4}}, "depth"),
-        ({"size": None}, "cannot be built"),
+        ({"size": None}, "lacks size"),
+        ({"size": [8]}, "size must be a whole number of at least 0, got list of 1"),
+        ({"classes": []}, "classes must be a list of names, got list of 0"),
+        ({"mean": "grey"}, "mean must be three numbers, got 'grey'"),
+        ({"encoder": {"name": "small-resnet", "width": 10**6}}, "cannot be built: its encoder has"),
+        ({"encoder": {"name": "small-resnet", "width": "wide"}}, "cannot be built"),
+        ({"encoder": {"name": 7}}, "cannot be built"),
     ],
 )
 def test_error_descriptions(about, words, folder):

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+from collections.abc import Iterable
 from pathlib import Path
 
 from rich.console import Console
@@ -10,6 +11,14 @@ from rich.table import Table
 from samix.commands.trained import load_trained, read_recipe
 from samix.engine.setup import make_fabric
 from samix.engine.testing import evaluate
+
+PARTS = {
+    "mix": "the classifier that learns from mixed images, the one to report",
+    "one": "the clean branch's own classifier",
+    "q": "of the trained network",
+    "k": "of its momentum copy",
+}
+"""What the parts of a head's name say."""
 
 
 def run(words: list[str]) -> None:
@@ -42,3 +51,10 @@ def run(words: list[str]) -> None:
     for head, score in scores.items():
         table.add_row(head, *(f"{value:.2f}" for value in score))
     Console().print(table)
+    print(legend(scores))
+
+
+def legend(heads: Iterable[str]) -> str:
+    """What the names of the heads mean, of those that there are."""
+    kinds = dict.fromkeys(part for head in heads for part in head.split("_"))
+    return "; ".join(f"{part}: {PARTS[part]}" for part in PARTS if part in kinds)

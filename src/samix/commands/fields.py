@@ -8,7 +8,6 @@ from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_type_hints
 
-import yaml
 from jsonargparse import ArgumentParser, Namespace, set_parsing_settings
 
 from samix.core.renamed import OLD_NAMES
@@ -16,7 +15,8 @@ from samix.core.words import suggest
 from samix.engine.pretraining import Pretraining
 from samix.engine.recipe import Recipe, to_dict
 from samix.engine.training import Training
-from samix.runs.settings import flatten, modernise
+from samix.runs.records import read_settings
+from samix.runs.settings import flatten
 
 AnyRecipe = TypeVar("AnyRecipe", bound=Recipe)
 
@@ -72,13 +72,7 @@ def from_yaml(path: Path) -> Recipe:
     if not path.is_file():
         problem = "is not a file" if path.exists() else "does not exist"
         raise FileNotFoundError(f"{path} {problem}. Expected a YAML file such as a run's config.yaml.")
-    try:
-        values = yaml.safe_load(path.read_text()) or {}
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise ValueError(f"{path} is not YAML: {error}") from error
-    if not isinstance(values, dict):
-        raise ValueError(f"{path} must hold fields of a recipe, got {type(values).__name__}.")
-    values = modernise(values)
+    values = read_settings(path)
     base, chosen = take_choices(path, values)
     known = known_fields(base)
     for field, value in flatten(values | chosen):
@@ -163,7 +157,7 @@ def explain(text: str, where: str) -> str:
     if named is None:
         return text
     field, value = named[1], named[2].strip()
-    value = "null" if value == "None" else value
+    value = "null" if value == "None" else value or "nothing"
     kinds = list(dict.fromkeys(re.findall(r"Expected a <class '(\w+)'>", text)))
     if literal := re.search(r"Expected a typing\.Literal\[(.*?)\]", text):
         words = re.findall(r"'([^']*)'", literal[1]) + ["null"] * ("NoneType" in kinds)

@@ -10,9 +10,10 @@ from typing import Any, NamedTuple
 from samix.commands.fields import from_yaml, override, recipe_parser
 from samix.core.distributed import rank
 from samix.engine.loop import train
-from samix.engine.recipe import Recipe, policy_name
+from samix.engine.recipe import Recipe
 from samix.nn.from_timm import PREFIX
 from samix.nn.zoo import ENCODERS
+from samix.recipes.ssl_base import row_of
 from samix.report import draw_samples
 from samix.runs.records import CONFIG, START, read_record
 
@@ -94,7 +95,7 @@ def choose_recipe(command: Command, options: argparse.Namespace) -> tuple[str, R
         return own, recipe
     # A config.yaml without a run goes by the name of its folder.
     stem = options.config.stem if options.config.stem != "config" else options.config.resolve().parent.name
-    return f"{stem}/{policy_name(recipe)}", recipe
+    return f"{stem}/{row_of(recipe)}", recipe
 
 
 def recorded_name(config: Path) -> str | None:

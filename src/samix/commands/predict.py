@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from samix.core.words import printable
 from samix.data.folders import ENDINGS, find_pictures, read_picture
 from samix.runs.classifier import Classifier, load_classifier
 from samix.runs.files import write_text
@@ -100,8 +101,3 @@ def write_rows(rows: Iterable[list[str]], target: Any) -> int:
         writer.writerow(row)
         count += 1
     return count
-
-
-def printable(text: str) -> str:
-    """The text with what no encoding can write (bytes of a strange file name) spelled out."""
-    return text.encode("utf-8", "backslashreplace").decode()

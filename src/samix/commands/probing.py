@@ -3,6 +3,7 @@
 import argparse
 import json
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +15,8 @@ from torch import Tensor
 
 from samix.commands.fields import from_yaml, override
 from samix.data import Data, ImageSet, Split, load_data, test_view
-from samix.engine.machine import Machine
+from samix.engine.machine import Machine, check_present
+from samix.engine.pretraining import Pretraining
 from samix.evaluate import features_of
 from samix.nn.encoder import Encoder
 from samix.nn.zoo import Network
@@ -33,6 +35,8 @@ class Opened(NamedTuple):
     data: Data
     split: Split
     device: torch.device
+    knn: int
+    """Neighbours that voted in the tests during training; 0 where there were none."""
 
     def features(self, images: ImageSet) -> tuple[Tensor, Tensor]:
         """Features and labels of pictures, seen as in testing."""
@@ -70,11 +74,13 @@ def open_run(folder: Path, words: list[str]) -> Opened:
         )
     device = device_of(recipe.machine)
     encoder = saved.encoder.to(device).to(memory_format=recipe.machine.layout)  # type: ignore[call-overload]
-    return Opened(folder, encoder, saved.network, recipe.data, split, device)
+    knn = recipe.knn if isinstance(recipe, Pretraining) else 0
+    return Opened(folder, encoder, saved.network, recipe.data, split, device, knn)
 
 
 def device_of(machine: Machine) -> torch.device:
     """One device, however many the run was trained on."""
+    check_present(replace(machine, devices=1))
     if machine.threads:
         torch.set_num_threads(machine.threads)
     return Fabric(accelerator=machine.accelerator, devices=1).device

@@ -21,7 +21,9 @@ examples:
 
 def result(summary: dict[str, Any]) -> str:
     """The accuracy in one sentence."""
-    return f"top-1 {summary['top1']:.2f} % (median of the last 10 epochs), best {summary['best']:.2f}"
+    last = int(summary.get("median_of", 10))  # runs of before tested the last ten
+    over = f"median of the last {last} epochs" if last > 1 else "after the last epoch"
+    return f"top-1 {summary['top1']:.2f} % ({over}), best {summary['best']:.2f}"
 
 
 COMMAND = Command(

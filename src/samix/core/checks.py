@@ -56,6 +56,11 @@ def check_at_least(least: int, settings: Any, group: str, *names: str) -> None:
     check_fields(settings, group, names, lambda value: value >= least, f"must be at least {least}")
 
 
+def check_at_most(most: int, settings: Any, group: str, *names: str) -> None:
+    """Refuses what is above `most`."""
+    check_fields(settings, group, names, lambda value: value <= most, f"must be at most {most}")
+
+
 def check_words(settings: Any, group: str) -> None:
     """Refuses a word that is not one of its field's `Literal` type, and suggests one that is."""
     for name, kind in get_type_hints(type(settings)).items():

@@ -1,4 +1,6 @@
-"""What several processes share: rows of all of them, with gradients, and random choices of the first."""
+"""What several processes share: rows of all, with gradients, random choices of the first, one error."""
+
+import time
 
 import torch
 from torch import Tensor, distributed, nn
@@ -21,6 +23,34 @@ def leave() -> None:
     """Ends what this process shares with the others, whose threads must not outlive Python."""
     if distributed.is_initialized():
         distributed.destroy_process_group()
+
+
+FAILED = "samix/failed"
+"""Counts the processes that ended in an error, in the store by which they found each other."""
+
+
+def first_to_fail() -> bool:
+    """Whether no other process has ended in an error yet: one sentence is enough for all.
+
+    True, too, where the process that counts, the first one, is gone without a word.
+    """
+    if world() == 1:
+        return True
+    try:
+        return distributed.distributed_c10d._get_default_store().add(FAILED, 1) == 1
+    except RuntimeError:
+        return True
+
+
+def leave_last(patience: float = 1.0) -> None:
+    """Leaves the others; the first process, which counts errors, waits for those that fail with it."""
+    if world() == 1:
+        return
+    store, end = distributed.distributed_c10d._get_default_store(), time.monotonic() + patience
+    count, first = world(), rank() == 0
+    leave()
+    while first and store.add(FAILED, 0) < count and time.monotonic() < end:
+        time.sleep(0.05)
 
 
 def gather(rows: Tensor) -> Tensor:

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from samix.core.checks import (
     check_at_least,
+    check_at_most,
     check_fields,
     check_not_negative,
     check_positive_share,
@@ -33,6 +34,10 @@ from samix.data.trees import read_tree
 TestedOn: TypeAlias = Literal["val", "test"]
 ViewName: TypeAlias = Literal["crop-flip", "resized-crop", "none"]
 """Training views; `views.BUILDERS` makes them."""
+MOST_SIDE, MOST_WORKERS = 4096, 1024
+"""Pixels of a side, loading processes: no run has use for more."""
+MOST_DRAWN, MOST_DRAWN_BYTES = 200_000, 2**32
+"""Pictures of the embedded set, and what they may take together: more would take minutes and all memory."""
 SHOWN = 400
 """Without labels there is nothing to test; this many pictures are kept to look at."""
 CIFAR_STATS = Stats((0.4914, 0.4822, 0.4465), (0.2023, 0.1994, 0.2010))
@@ -110,6 +115,8 @@ class Data:
             )
         check_words(self, "data")
         check_at_least(8, self, "data", "size")
+        check_at_most(MOST_SIDE, self, "data", "size", "test_resize")
+        check_at_most(MOST_WORKERS, self, "data", "workers")
         check_positive_share(self, "data", "min_scale")
         check_not_negative(self, "data", "workers")
         more = "must be at least 1, or null"
@@ -222,6 +229,12 @@ def _split(parts: Mapping[str, Any], stats: Stats) -> Split:
 
 def _synthetic(data: Data) -> Split:
     counts = (data.train_pictures or 10_000, data.test_pictures or 2_000)
+    if max(counts) > MOST_DRAWN or sum(counts) * 3 * data.size**2 > MOST_DRAWN_BYTES:
+        raise ValueError(
+            f"{counts[0]} training and {counts[1]} test pictures of {data.size} px are more than the "
+            f"embedded set draws: at most {MOST_DRAWN} of either, {MOST_DRAWN_BYTES >> 30} GB together. Take "
+            "fewer, or smaller ones."
+        )
     train, test = (
         draw_pictures(count, size=data.size, seed=fold(data.subset_seed, which))
         for count, which in zip(counts, ("train", "test"), strict=True)

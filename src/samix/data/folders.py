@@ -22,6 +22,8 @@ SMALL = 2 * 2**30
 """Pictures that take at most this many bytes once decoded stay in memory; Tiny-ImageNet takes 1.2 GB."""
 CHECKED = 20_000
 """Up to so many files have their headers checked before anything else; it takes seconds."""
+LARGEST = 2**30
+"""Bytes of a picture file; nobody's pictures have more."""
 NAMED = 3
 """How many unreadable files a warning names."""
 
@@ -111,6 +113,7 @@ def read_picture(path: Path, short: int | None = None) -> Tensor:
     if not path.is_file():
         raise FileNotFoundError(f"{path} is not a file. Expected a picture.")
     try:
+        check_regular(path)
         return decode(path.read_bytes(), short)
     except UNREADABLE as error:
         raise ValueError(
@@ -233,9 +236,18 @@ def has_header(path: Path) -> bool:
     return True
 
 
+def check_regular(path: Path) -> None:
+    """Refuses what is no file on a disk: to read from a pipe or a device could take for ever."""
+    if path.exists() and not path.is_file():
+        raise OSError("it is no regular file")
+    if path.stat().st_size > LARGEST:
+        raise OSError(f"it has more than {LARGEST} bytes")
+
+
 def read_size(path: Path) -> tuple[int, int]:
     """Width and height from the file's header."""
     try:
+        check_regular(path)
         with Image.open(path) as image:
             return image.size
     except UNREADABLE as error:

@@ -7,8 +7,8 @@ For each split S (train, val, or one of them): `S_bytes` (all files end to end),
 import io
 import os
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
-from zipfile import BadZipFile
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 from torch import Tensor
 from torchvision.transforms import v2
 
+from samix.core.archives import read_arrays
 from samix.data.memory import read_all
 
 UNREADABLE = (UnidentifiedImageError, Image.DecompressionBombError, OSError, SyntaxError, ValueError)
@@ -58,6 +59,7 @@ class Packed(Sequence[Tensor]):
         return read_all(self.__getitem__, len(self))
 
 
+SPLITS = ("train", "val")
 Part = tuple[Packed, Tensor, tuple[str, ...]]
 """Pictures, labels [N], class names."""
 
@@ -116,22 +118,23 @@ def to_8_bits(grey: np.ndarray, *, deep: bool) -> np.ndarray:
 def read_pack(path: Path) -> dict[str, Part]:
     """The splits of a pack that it has: train, val or both."""
     try:
-        with np.load(path, allow_pickle=False) as pack:
-            words = tuple(str(w) for w in pack["class_words" if "class_words" in pack else "class_names"])
-            found = [part for part in ("train", "val") if f"{part}_bytes" in pack]
-            if not found:
-                raise ValueError("it has neither train_bytes nor val_bytes")
-            return {part: _read_part(pack, part, words, path) for part in found}
-    except (BadZipFile, KeyError, ValueError, EOFError) as error:
+        wanted = [f"{part}_{what}" for part in SPLITS for what in ("bytes", "offsets", "labels")]
+        pack = read_arrays(path, ["class_words", "class_names", *wanted])
+        found = [part for part in SPLITS if f"{part}_bytes" in pack]
+        if not found:
+            raise ValueError("it has neither train_bytes nor val_bytes")
+        words = _read_words(pack)
+        return {part: _read_part(pack, part, words, path) for part in found}
+    except ValueError as error:
         raise ValueError(f"cannot read the pack {path}: {error}. Copy it again, or remove it.") from error
 
 
 def read_names(path: Path, part: str) -> list[str]:
     """The names that the files of a split had before they were packed."""
-    with np.load(path, allow_pickle=False) as pack:
-        if f"{part}_names" not in pack:
-            raise ValueError(f"the pack {path} has no {part}_names, by which its pictures are told apart.")
-        return [name.decode() if isinstance(name, bytes) else str(name) for name in pack[f"{part}_names"]]
+    names = read_arrays(path, [f"{part}_names"]).get(f"{part}_names")
+    if names is None or names.ndim != 1:
+        raise ValueError(f"the pack {path} has no {part}_names, by which its pictures are told apart.")
+    return [name.decode() if isinstance(name, bytes) else str(name) for name in names]
 
 
 def join_splits(parts: Mapping[str, Part]) -> Packed:
@@ -140,13 +143,40 @@ def join_splits(parts: Mapping[str, Part]) -> Packed:
     return Packed([file for pictures in packed for file in pictures.files], packed[0].source)
 
 
-def _read_part(pack: np.lib.npyio.NpzFile, part: str, words: tuple[str, ...], path: Path) -> Part:
-    data, offsets = pack[f"{part}_bytes"], pack[f"{part}_offsets"]
-    files = [data[a:b].tobytes() for a, b in zip(offsets[:-1], offsets[1:], strict=True)]
-    labels = pack[f"{part}_labels"]
+def _read_words(pack: Mapping[str, np.ndarray]) -> tuple[str, ...]:
+    words = pack.get("class_words", pack.get("class_names"))
+    if words is None or words.ndim != 1 or not len(words):
+        raise ValueError("it has no class_words or class_names, a list with at least one name")
+    return tuple(str(word) for word in words)
+
+
+def _read_part(pack: Mapping[str, np.ndarray], part: str, words: tuple[str, ...], path: Path) -> Part:
+    for name in (f"{part}_offsets", f"{part}_labels"):
+        if name not in pack:
+            raise ValueError(f"it has no {name}")
+    data, offsets, labels = (pack[f"{part}_{name}"] for name in ("bytes", "offsets", "labels"))
+    if data.ndim != 1 or data.dtype != np.uint8:
+        raise ValueError(f"{part}_bytes must be uint8 in a row, got {data.dtype} of shape {list(data.shape)}")
+    _check_offsets(offsets, f"{part}_offsets", len(data))
+    files = [data[a:b].tobytes() for a, b in pairwise(offsets.tolist())]
     if labels.shape != (len(files),) or not np.issubdtype(labels.dtype, np.integer):
         raise ValueError(
             f"{part}_labels must be one class index for each of the {len(files)} pictures, "
             f"got {labels.dtype} of shape {list(labels.shape)}"
         )
-    return Packed(files, path), torch.from_numpy(labels).long(), words
+    low, high = int(labels.min()), int(labels.max())
+    if not 0 <= low <= high < len(words):
+        raise ValueError(
+            f"{part}_labels must lie in [0, {len(words)}), the number of classes, got {low} to {high}"
+        )
+    return Packed(files, path), torch.from_numpy(labels.astype(np.int64)), words
+
+
+def _check_offsets(offsets: np.ndarray, name: str, size: int) -> None:
+    if offsets.ndim != 1 or not np.issubdtype(offsets.dtype, np.integer) or len(offsets) < 2:
+        raise ValueError(
+            f"{name} must be whole numbers in a row, two at least, got {offsets.dtype} of shape "
+            f"{list(offsets.shape)}"
+        )
+    if offsets[0] < 0 or offsets[-1] > size or (offsets[1:] < offsets[:-1]).any():
+        raise ValueError(f"{name} must rise from 0 to the {size} bytes")

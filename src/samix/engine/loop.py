@@ -18,7 +18,7 @@ from samix.engine.export import export_weights
 from samix.engine.initial import load_split
 from samix.engine.optim import set_learning_rates
 from samix.engine.progress import Progress
-from samix.engine.recipe import Recipe, fit_batch, to_dict
+from samix.engine.recipe import Recipe, fit_batch, to_dict, warn_of_batch
 from samix.engine.resume import snapshot
 from samix.engine.samples import measure_evidence, measure_following, write_retention, write_samples
 from samix.engine.setup import make_fabric, prepare, share_buffers
@@ -30,7 +30,7 @@ from samix.engine.tracking import no_tracker, tracking
 from samix.learned.watch import MixerWatch
 from samix.runs.checkpoint import save_checkpoint
 from samix.runs.files import SUMMARY
-from samix.runs.lock import locked
+from samix.runs.lock import locked, unless_refused
 from samix.runs.records import (
     Summary,
     begin_run,
@@ -48,14 +48,16 @@ def train(recipe: Recipe, folder: Path, *, name: str, command: str = "", quiet: 
     fabric.launch()
     if not fabric.is_global_zero:
         return run(fabric, recipe, folder, name, command, quiet=True)
-    with locked(folder):
+    with unless_refused(folder), locked(folder):
         return run(fabric, recipe, folder, name, command, quiet)
 
 
 def run(fabric: Fabric, recipe: Recipe, folder: Path, name: str, command: str, quiet: bool) -> Summary:
     """One process's part of a training run."""
     split = load_split(recipe, folder)
-    recipe = fit_batch(recipe, len(split.train.labels))
+    recipe, asked = fit_batch(recipe, len(split.train.labels)), recipe
+    if fabric.is_global_zero:
+        warn_of_batch(asked, recipe, len(split.train.labels))
     task = task_of(recipe)
     model, wrapped, optimizer, start = prepare(fabric, recipe, folder, task, split)
     plan = TrainPlan(
@@ -64,7 +66,7 @@ def run(fabric: Fabric, recipe: Recipe, folder: Path, name: str, command: str, q
     )  # fmt: skip
     loader = make_loader(task.images(split), task.view(), plan, recipe.data.workers)
     batches = on_device(fabric, loader, split, recipe)
-    rows = read_metrics(folder, start // plan.steps_per_epoch)
+    rows = read_metrics(folder, start // plan.steps_per_epoch, needed=("epoch", "seconds", "images_per_s"))
     if start == plan.total and (finished := read_record(folder / SUMMARY)):
         return finished
     stats = split.stats if recipe.encoder.weights else None
@@ -74,6 +76,8 @@ def run(fabric: Fabric, recipe: Recipe, folder: Path, name: str, command: str, q
     # A run that was to go on for more epochs and is asked for its first ones again gets these back.
     if fabric.is_global_zero and (start < plan.total or planned_epochs(folder) != recipe.epochs):
         begin_run(folder, to_dict(recipe), record)
+    if 0 < start < plan.total and not quiet:
+        print(f"{folder}: goes on after epoch {start // plan.steps_per_epoch} of {recipe.epochs}", flush=True)
     watch, tracker = MixerWatch(), tracking if fabric.is_global_zero else no_tracker
 
     with (

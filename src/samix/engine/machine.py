@@ -5,7 +5,10 @@ from typing import Literal
 
 import torch
 
-from samix.core.checks import check_at_least, check_words
+from samix.core.checks import check_at_least, check_at_most, check_words
+
+MOST_THREADS = 1024
+"""More threads, or devices of a node, than any machine has: the system would end the program."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,6 +40,7 @@ class Machine:
     def __post_init__(self) -> None:
         check_words(self, "machine")
         check_at_least(1, self, "machine", "devices", "nodes", "accumulate", "threads")
+        check_at_most(MOST_THREADS, self, "machine", "threads", "devices")
 
     @property
     def processes(self) -> int:
@@ -47,3 +51,20 @@ class Machine:
     def layout(self) -> torch.memory_format:
         """The memory format of convolutions."""
         return torch.channels_last if self.channels_last else torch.contiguous_format
+
+
+def check_present(machine: Machine) -> None:
+    """Refuses a GPU that is asked for and not there, and more devices than there are."""
+    cuda, mps = torch.cuda.is_available(), torch.backends.mps.is_available()
+    found = {"cuda": cuda, "mps": mps, "gpu": cuda or mps}
+    if not found.get(machine.accelerator, True):
+        raise ValueError(
+            f"machine.accelerator is {machine.accelerator!r}, but torch {torch.__version__} finds no such "
+            "GPU here. Take --machine.accelerator auto or cpu, or install a torch that fits the GPU's driver."
+        )
+    count = torch.cuda.device_count() if cuda and machine.accelerator in ("auto", "cuda", "gpu") else None
+    if count is not None and machine.devices > count:
+        raise ValueError(
+            f"machine.devices is {machine.devices}, but torch finds {count} GPUs here. Ask for {count} or "
+            "fewer, or for --machine.accelerator cpu."
+        )

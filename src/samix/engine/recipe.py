@@ -5,6 +5,7 @@ The same value is what a recipe file holds, what the command line overrides fiel
 (pretraining.py) does without.
 """
 
+import warnings
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -66,12 +67,23 @@ class Recipe:
 
 
 def fit_batch(recipe: Recipe, pictures: int) -> Recipe:
-    """The recipe with the batches that leave `min_steps` steps to an epoch, or as it is."""
-    if not recipe.min_steps or pictures // recipe.batch_size >= recipe.min_steps:
+    """The recipe with batches that leave `min_steps` steps to an epoch, at least one; or as it is."""
+    steps = max(recipe.min_steps, 1)
+    if pictures // recipe.batch_size >= steps:
         return recipe
     parts = recipe.machine.processes * recipe.machine.accumulate
-    batch = pictures // recipe.min_steps // parts * parts
+    batch = pictures // steps // parts * parts
     return replace(recipe, batch_size=max(batch, 2 * parts))
+
+
+def warn_of_batch(asked: Recipe, fitted: Recipe, pictures: int) -> None:
+    """Says that batches are smaller than asked for because there are fewer pictures."""
+    if asked.batch_size > pictures and not asked.min_steps:
+        warnings.warn(
+            f"batch_size is {fitted.batch_size} instead of {asked.batch_size}, because there are only "
+            f"{pictures} training pictures; optimizer.lr stays as it is.",
+            stacklevel=2,
+        )
 
 
 def choice_name(recipe: Recipe, field_name: str) -> str:

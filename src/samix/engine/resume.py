@@ -12,6 +12,7 @@ from samix.data.datasets import Split
 from samix.data.loaders import TrainPlan
 from samix.engine.recipe import Recipe, to_dict
 from samix.runs.checkpoint import load_checkpoint, restore
+from samix.runs.schema import is_whole
 from samix.runs.settings import comparable, differences, list_differences, modernise
 
 MOVED = ("machine.devices:", "machine.nodes:")
@@ -73,10 +74,20 @@ def resume(
     plan = TrainPlan(len(split.train.labels), recipe.batch_size, recipe.epochs)
     done = found["step"] // plan.steps_per_epoch
     check_epochs(done, changes.planned, recipe, folder)
+    if found["step"] > max(changes.planned, recipe.epochs) * plan.steps_per_epoch:
+        raise ValueError(
+            f"the checkpoint of {folder} is of step {found['step']}, and its run has only {plan.total}. "
+            "Remove it to start again."
+        )
     restore(model, found["model"], folder)
-    optimizer.load_state_dict(found["optimizer"])
-    if found.get("precision"):
-        precision.load_state_dict(found["precision"])
+    try:
+        optimizer.load_state_dict(found["optimizer"])
+        if found.get("precision"):
+            precision.load_state_dict(found["precision"])
+    except (KeyError, ValueError, TypeError, AttributeError, IndexError, RuntimeError) as error:
+        raise ValueError(
+            f"the checkpoint of {folder} does not fit the run's optimizer ({error}). Remove it to begin anew."
+        ) from error
     if rank() == 0 and found["step"] < plan.total:
         warn_of_changes(changes, done, recipe, folder)
     return found["step"]
@@ -112,7 +123,8 @@ def check_recipe(found: dict[str, Any], recipe: Recipe, folder: Path) -> Changes
             f"{folder} holds a run of another recipe: {list_differences(refused)}. "
             "Choose another folder with --out, or remove this one."
         )
-    return Changes(moved, found["recipe"].get("epochs", recipe.epochs))
+    planned = found["recipe"].get("epochs")
+    return Changes(moved, planned if is_whole(planned) else recipe.epochs)
 
 
 def check_epochs(done: int, planned: int, recipe: Recipe, folder: Path) -> None:

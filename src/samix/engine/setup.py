@@ -14,6 +14,7 @@ from samix.core.seeds import fold
 from samix.data.datasets import Split
 from samix.engine.half import avoid_forbidden_tiles
 from samix.engine.initial import has_checkpoint
+from samix.engine.machine import check_present
 from samix.engine.memory import keep_freed_memory
 from samix.engine.optim import build_optimizer, find_undecayed, learning_scales
 from samix.engine.recipe import Recipe
@@ -37,6 +38,7 @@ class Trainee(NamedTuple):
 def make_fabric(recipe: Recipe) -> Fabric:
     """Fabric for the recipe's machine; several processes train with DDP."""
     machine = recipe.machine
+    check_present(machine)
     if machine.threads:
         torch.set_num_threads(machine.threads)
     several = machine.strategy == "ddp" or machine.processes > 1

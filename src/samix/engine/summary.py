@@ -20,7 +20,7 @@ def describe_start(
     """
     commits = [commit()]
     if resumed and (before := read_record(folder / START)) is not None:
-        commits = [*before["commit"].split("+"), *commits]
+        commits = [*(before.get("commit") or "").split("+"), *commits]
     joined = "+".join(dict.fromkeys(filter(None, commits)))
     pictures = (len(split.train.labels), len(split.test.labels))
     return Start(name, command, joined, *pictures, *(stats or (None, None)))

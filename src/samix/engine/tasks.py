@@ -90,12 +90,17 @@ def accuracies(rows: list[Row], last: int = 10) -> Summary:
     `last` is how many, if not 10. Epochs without a test do not count: where eval_every is the number of
     epochs, best is that of the last ones.
     """
-    tested = [row for row in rows if "top1" in row]
+    tested = [row for row in rows if {"top1", "top5", "ece"} <= row.keys()]
+    if not tested:
+        raise ValueError(
+            "no epoch of the run has a test (top1, top5, ece) in its metrics.csv: nothing to sum up."
+        )
     final = tested[-last:]
     heads = {key: median(row[key] for row in final) for key in tested[-1] if key.startswith("top1_")}
     top1 = median(row["top1"] for row in final)
     return {
         "top1": top1,
+        "median_of": len(final),
         "best": max(row["top1"] for row in tested),
         "last": tested[-1]["top1"],
         "top5": tested[-1]["top5"],

@@ -8,6 +8,7 @@ from types import ModuleType
 
 from samix.core.seeds import fold
 from samix.engine.recipe import Recipe, to_dict
+from samix.runs.files import own_folder
 from samix.runs.records import Row
 
 Track = Callable[[Row], None]
@@ -29,7 +30,7 @@ def tensorboard(recipe: Recipe, folder: Path, name: str, start: int) -> Iterator
         for key, value in without_epoch(row).items():
             writer.add_scalar(key, value, int(row["epoch"]))
 
-    with module.SummaryWriter(str(folder / "tensorboard"), purge_step=start + 1) as writer:
+    with module.SummaryWriter(str(own_folder(folder, "tensorboard")), purge_step=start + 1) as writer:
         yield track
 
 

@@ -37,7 +37,11 @@ class Pretrained(NamedTuple):
         """The normalisation that a file of samix tells."""
         if "mean" not in self.about or "std" not in self.about:
             return None
-        return Stats(tuple(self.about["mean"]), tuple(self.about["std"]))
+        try:
+            (r, g, b), (s, t, u) = (map(float, self.about[name]) for name in ("mean", "std"))
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"the mean or std of a file of weights is no three numbers: {error}.") from error
+        return Stats((r, g, b), (s, t, u))
 
 
 def read_pretrained(path: Path) -> Pretrained:
@@ -55,8 +59,9 @@ def read_safetensors(path: Path) -> Pretrained:
         with safe_open(path, "pt") as file:
             about = (file.metadata() or {}).get("samix", "{}")
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        return Pretrained(tensors, json.loads(about))
-    except (SafetensorError, ValueError) as error:
+        described = json.loads(about)
+        return Pretrained(tensors, described if isinstance(described, dict) else {})
+    except (SafetensorError, ValueError, RecursionError) as error:
         raise ValueError(f"{path} is not a readable safetensors file: {error}.") from error
 
 

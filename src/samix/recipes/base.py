@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
 from samix.contract import MixupSettings
-from samix.core.words import suggest
+from samix.core.words import suggest, suggest_recipe
 from samix.engine.optim import Optimizer
 from samix.engine.training import POLICIES, Training
 from samix.learned import MaskLoss, MixerTraining
@@ -72,7 +72,7 @@ def find_recipe(families: dict[str, Family], name: str, mixup: str | None = None
     """
     family_name, _, row_name = name.partition("/")
     if family_name not in families:
-        raise ValueError(f"unknown recipe {suggest(name, list(families))} See `samix recipes`.")
+        raise ValueError(f"unknown recipe {suggest_recipe(name, families)} See `samix recipes`.")
     family = families[family_name]
     if mixup and row_name and mixup != row_name:
         raise ValueError(f"{name} names its row already; for another write {family_name} --mixup {mixup}.")

@@ -3,8 +3,9 @@
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from samix.core.words import suggest
+from samix.core.words import suggest, suggest_recipe
 from samix.engine.pretraining import VIEW_POLICIES, Pretraining
+from samix.engine.recipe import Recipe, choice_name, policy_name
 from samix.methods.ssl.base import Terms
 from samix.mixups import CutMix, MixUp, MixupCutMix
 
@@ -47,7 +48,7 @@ def find_pretraining(
     """The row 'family/METHOD+MIXUP' with its full name; --method and --mixup stand in for parts of it."""
     family_name, _, row = name.partition("/")
     if family_name not in families:
-        raise ValueError(f"unknown recipe {suggest(name, list(families))} See `samix recipes`.")
+        raise ValueError(f"unknown recipe {suggest_recipe(name, families)} See `samix recipes`.")
     family = families[family_name]
     row_method, _, row_mixup = row.partition("+")
     method = method or row_method or next(iter(family.methods))
@@ -69,6 +70,16 @@ def with_mixup(base: Pretraining, mixup: str, settings: dict[str, Any]) -> Pretr
     if mixup in PRESETS:
         return replace(base, mixup=PRESETS[mixup].mixup, terms=PRESETS[mixup].terms)
     return replace(base, mixup=VIEW_POLICIES[mixup]())
+
+
+def row_of(recipe: Recipe) -> str:
+    """What a recipe's row is called: 'cutmix', or of a pre-training 'byol' and 'moco-v2+un-mix'."""
+    mixup = policy_name(recipe)
+    if not isinstance(recipe, Pretraining):
+        return mixup
+    found = (name for name, preset in PRESETS.items() if preset == (recipe.mixup, recipe.terms))
+    method, mixup = choice_name(recipe, "method"), next(found, mixup)
+    return method if mixup == "plain" else f"{method}+{mixup}"
 
 
 def row_names(method: str, *mixups: str) -> tuple[str, ...]:

@@ -40,6 +40,8 @@ def draw_curve(axes: Axes, group: Group, values: Curve, **changes: object) -> No
         return
     options = line_style(group.mixup, group.method) | changes
     at, rows = list(values), list(values.values())
+    if len(at) == 1:  # a line of one point would not be seen
+        options = {"marker": MARKERS.get(group.mixup, "v")} | options
     axes.plot(at, [mean(row) for row in rows], label=group.method, **options)
     if max(map(len, rows)) > 1:
         low, high = [min(row) for row in rows], [max(row) for row in rows]

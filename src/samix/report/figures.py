@@ -9,6 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from samix.report.style import FAINT, INK, colour, save_png, styled
+from samix.runs.files import own_folder
 from samix.runs.folder import read_run
 from samix.runs.samples import SAMPLES, Samples, read_samples
 
@@ -193,7 +194,7 @@ def draw_samples(run: Path) -> Path:
     samples = read_samples(run)
     if samples is None:
         raise FileNotFoundError(f"{run} has no {SAMPLES}: it has not drawn mixed pictures yet.")
-    return save_png(sample_figure(samples, read_run(run).recipe), run / "samples" / "mixed.png")
+    return save_png(sample_figure(samples, read_run(run).recipe), own_folder(run, "samples") / "mixed.png")
 
 
 __all__ = [

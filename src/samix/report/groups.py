@@ -1,7 +1,12 @@
-"""Which runs belong together: the same family and row, and settings that differ in the seed alone."""
+"""Which runs belong together: the same family and row, and settings that differ in the seed alone.
+
+Runs are compared where they were tested on the same pictures with the same network; what differs otherwise in
+one family gets tables of its own.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from samix import learned
@@ -11,6 +16,12 @@ from samix.runs.settings import changes_learning, flatten
 LEARNED = (*learned.LEARNED, *learned.LEARNED_WITHOUT_LABELS)
 ORDER = ("plain", "mixup", "cutmix")
 """The order in tables and legends: no mixup, these, other hand-made ones, at last the learned ones."""
+
+SETUP = (
+    "data.name", "data.root", "data.test", "data.test_pictures", "data.subset_seed", "encoder.name",
+    "encoder.width",
+)  # fmt: skip
+"""Settings in which runs must agree to be compared."""
 
 Settings = dict[str, str]
 """Settings by their dotted names, as the text that a label shows."""
@@ -50,10 +61,12 @@ def split_recipe(run: Run) -> tuple[str, str]:
 
 
 def method_label(run: Run) -> str:
-    """The row's name, with '+ clean' where a hand-made mixup has a clean branch."""
-    row = split_recipe(run)[1]
+    """The row's name, with '+ clean' where a hand-made mixup has a clean branch; a method alone: its name."""
+    row, method = split_recipe(run)[1], (run.config.get("method") or {}).get("name")
+    if row == "plain" and method is not None:  # a pre-training without mixup goes by what it learns
+        return str(method)
     objective = run.config.get("objective") or {}
-    clean = objective.get("clean_weight", 0) > 0 and run.mixup not in (*LEARNED, "plain")
+    clean = (objective.get("clean_weight") or 0) > 0 and run.mixup not in (*LEARNED, "plain")
     return row.removesuffix("-clean") + " + clean" if clean else row
 
 
@@ -71,15 +84,37 @@ def group_runs(runs: Iterable[Run]) -> list[Group]:
     Runs of one name but with different settings are never averaged: their labels say what differs.
     """
     named: dict[tuple[str, str], dict[Any, list[Run]]] = defaultdict(lambda: defaultdict(list))
-    for run in runs:
+    for family, run in with_families(list(runs)):
         settings = tuple(sorted(learning_settings(run).items()))
-        named[split_recipe(run)[0], method_label(run)][settings].append(run)
+        named[family, method_label(run)][settings].append(run)
     groups = [
         one_per_seed(family, label + difference, members)
         for (family, label), kinds in named.items()
         for difference, members in zip(difference_labels(list(map(dict, kinds))), kinds.values(), strict=True)
     ]
     return sorted(groups, key=sort_key)
+
+
+def with_families(runs: list[Run]) -> list[tuple[str, Run]]:
+    """Every run with the name of its family; where data or networks differ in one, the name says how."""
+    setups: dict[str, dict[Any, list[Run]]] = defaultdict(lambda: defaultdict(list))
+    for run in runs:
+        setup = tuple(setup_of(run).items())
+        setups[split_recipe(run)[0]][setup].append(run)
+    return [
+        (family + difference, run)
+        for family, kinds in setups.items()
+        for difference, members in zip(difference_labels(list(map(dict, kinds))), kinds.values(), strict=True)
+        for run in members
+    ]
+
+
+def setup_of(run: Run) -> Settings:
+    """The pictures that a run was tested on and its network, as far as its settings tell them."""
+    settings, data = learning_settings(run), run.config.get("data") or {}
+    if data.get("name") in ("folder", "pictures"):  # elsewhere it tells where a known set lies, not which
+        settings["data.root"] = Path(str(data.get("root"))).name
+    return {name: settings[name] for name in SETUP if name in settings}
 
 
 def one_per_seed(family: str, method: str, runs: Iterable[Run]) -> Group:

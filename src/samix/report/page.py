@@ -224,6 +224,10 @@ def costs(run: Run) -> str:
         return f"not finished: {len(run.rows)} epochs of {epochs}"
     parts = [f"commit {run.summary['commit']}"] if run.summary.get("commit") else []
     units: dict[str, str] = {"seconds": "seconds", "images_per_s": "images/s", "peak_mb": "MB"}
-    parts += [f"{float(run.summary[key]):.0f} {unit}" for key, unit in units.items() if key in run.summary]
+    parts += [
+        f"{float(run.summary[key]):.0f} {unit}"
+        for key, unit in units.items()
+        if run.summary.get(key) is not None
+    ]
     versions: dict[str, Any] = run.summary.get("versions") or {}
     return ", ".join(parts + [f"{name} {version}" for name, version in versions.items()])

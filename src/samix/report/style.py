@@ -59,7 +59,7 @@ def colour(mixup: str) -> str:
 
 def line_style(mixup: str, method: str) -> dict[str, Any]:
     """How a line is drawn: variants of a policy share its colour and differ in their dashes."""
-    dashes = "-" if method == mixup else "--" if method == f"{mixup} + clean" else ":"
+    dashes = "-" if method == mixup or mixup == "plain" else "--" if method == f"{mixup} + clean" else ":"
     # The method that the report is about lies on top.
     return {"color": colour(mixup), "linestyle": dashes, "zorder": 4 if mixup.startswith("samix") else 3}
 

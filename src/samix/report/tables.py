@@ -10,7 +10,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from samix.core.words import printable
 from samix.report.groups import Group, group_runs
+from samix.runs.files import KNN, LINEAR
 from samix.runs.folder import Run
 
 
@@ -18,7 +20,7 @@ class Measure(NamedTuple):
     """A column of the table."""
 
     name: str
-    """Its key in summary.json."""
+    """Its key in summary.json, or the file that a probe wrote."""
     title: str
     better: Callable[[list[float]], float] | None
     """max or min; None for a cost in which nobody competes."""
@@ -33,6 +35,8 @@ MEASURES = (
     Measure("knn", "k-NN %", max, 2),
     Measure("linear", "linear %", max, 2),
     Measure("nmi", "NMI", max, 3),
+    Measure(KNN, "samix knn %", max, 2),
+    Measure(LINEAR, "samix linear %", max, 2),
     Measure("seconds", "seconds", None, 0),
 )
 WIDE = 100
@@ -84,7 +88,9 @@ def summarize(runs: Sequence[Run]) -> dict[str, Value]:
     values = {}
     for measure in MEASURES:
         numbers = [
-            float(run.summary[measure.name]) for run in runs if run.summary and measure.name in run.summary
+            float(number)
+            for run in runs
+            if run.summary and (number := (run.summary | run.probes).get(measure.name)) is not None
         ]
         if numbers:
             values[measure.name] = Value(mean(numbers), stdev(numbers) if len(numbers) > 1 else None)
@@ -132,10 +138,10 @@ def print_table(runs: Iterable[Run], console: Console) -> None:
             console.print()
         rows = list(members)
         # Text, not str: names come from files and must not be read as markup.
-        console.print(Text(family or "runs", style="bold"))
+        console.print(Text(printable(family or "runs"), style="bold"))
         console.print(fitting_table(rows, console))
         for note in list_repeats(rows):
-            console.print(Text(note, style="dim"))
+            console.print(Text(printable(note), style="dim"))
 
 
 def fitting_table(lines: Sequence[Line], console: Console) -> Table:
@@ -161,7 +167,7 @@ def terminal_table(lines: Sequence[Line], measures: Sequence[Measure]) -> Table:
         numbers = [
             Text(cell_text(line, m), style="bold" if is_best(line, m, lines) else "") for m in measures
         ]
-        table.add_row(Text(line.group.method), Text(line.seeds), *numbers)
+        table.add_row(Text(printable(line.group.method)), Text(line.seeds), *numbers)
     return table
 
 

@@ -16,8 +16,8 @@ WORDS = {
     "samix-c": "learns the same, so that the clusters of both can be told from all others",
 }
 LEGENDS = {
-    "top1": "top-1: median over the last 10 tested epochs; best: of all tested ones. ECE: how far confidence "
-    "and accuracy lie apart, lower is better.",
+    "top1": "top-1: median over the last 10 tested epochs, or over all if there are fewer; best: of all "
+    "tested ones. ECE: how far confidence and accuracy lie apart, lower is better.",
     "knn": "Of the online encoder after training: weighted nearest neighbours, an exact linear probe, and "
     "how well its clusters agree with the labels.",
 }
@@ -61,6 +61,12 @@ def score_of(line: Line) -> Value | None:
     return line.values.get(line.group.accuracy)
 
 
+def lead_of(line: Line, other: Line) -> float:
+    """How many points one line lies before another, between the means as the table shows them."""
+    shown, below = (round(each.values[each.group.accuracy].mean, 2) for each in (line, other))
+    return shown - below
+
+
 def verdict(lines: Sequence[Line]) -> str:
     """Who is ahead, by how much, and how much that can be trusted."""
     measured = [line for line in lines if score_of(line)]
@@ -72,11 +78,10 @@ def verdict(lines: Sequence[Line]) -> str:
     if len(measured) == 1:
         return text + "."
     behind = measured[1]
-    lead = score.mean - behind.values[behind.group.accuracy].mean
-    text += f", {lead:.2f} points more than {escape(behind.group.method)}"
-    plain = next((line for line in measured[2:] if line.group.method == "plain"), None)
+    text += f", {lead_of(best, behind):.2f} points more than {escape(behind.group.method)}"
+    plain = next((line for line in measured[2:] if line.group.mixup == "plain"), None)
     if plain:
-        text += f" and {score.mean - plain.values[plain.group.accuracy].mean:.2f} more than plain"
+        text += f" and {lead_of(best, plain):.2f} more than {escape(plain.group.method)}"
     if any(line.values[line.group.accuracy].std is None for line in measured):
         text += ". Methods with one seed only: small differences may be chance"
     return text + "."

@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from samix.runs import schema
 from samix.runs.files import CHECKPOINT, write_atomically
 
 
@@ -21,19 +22,24 @@ def load_checkpoint(folder: Path) -> dict[str, Any] | None:
         return None
     try:
         found = torch.load(path, map_location="cpu", weights_only=True)
-        missing = {"step", "model", "optimizer", "recipe"} - set(found)
     except Exception as error:
         reason = f"{type(error).__name__}, {path.stat().st_size} bytes"
         raise ValueError(
             f"{path} is not a readable checkpoint ({reason}). Remove it to start again."
         ) from error
-    if missing:
-        raise ValueError(f"{path} is no checkpoint of a run: it lacks {', '.join(sorted(missing))}.")
+    schema.check(path, found, schema.CHECKPOINT, needed=("step", "model", "optimizer", "recipe"))
+    if "pictures" in found:
+        schema.check(f"{path}: pictures", found["pictures"], schema.PICTURES, needed=("count", "classes"))
     return found
 
 
 def restore(model: nn.Module, weights: dict[str, Tensor], folder: Path) -> None:
     """Loads a checkpoint's weights; a model of another shape is refused in one sentence."""
+    for name, value in weights.items():
+        if not isinstance(name, str) or not isinstance(value, Tensor):
+            raise ValueError(
+                f"the checkpoint of {folder} has no tensor under {name!r}. Remove it to start again."
+            )
     try:
         model.load_state_dict(weights)
     except RuntimeError as error:

@@ -20,12 +20,16 @@ from samix.data.views import normalize, test_view
 from samix.nn.encoder import Encoder
 from samix.nn.plain_timm import head_name, whole_weights
 from samix.nn.zoo import Network
-from samix.runs.files import CLASSIFIER, CLASSIFIER_WEIGHTS, CONFIG, DESCRIPTION, write_text
+from samix.runs.files import CLASSIFIER, CLASSIFIER_WEIGHTS, CONFIG, DESCRIPTION, own_folder, write_text
 from samix.runs.for_timm import Seen, for_timm
 from samix.runs.records import read_config
-from samix.runs.weights import read_weights, save_weights
+from samix.runs.schema import COUNT, TEXT, check
+from samix.runs.schema import DESCRIPTION as DESCRIBED_ENCODER
+from samix.runs.weights import build_described, read_weights, save_weights
 
 PathLikes: TypeAlias = str | PathLike[str]
+DESCRIBED = {**DESCRIBED_ENCODER, "head": TEXT, "test_resize": COUNT}
+"""What the header of a classifier's weights says."""
 
 
 class Guess(NamedTuple):
@@ -97,8 +101,7 @@ def check_picture(picture: Tensor) -> None:
 
 def save_classifier(folder: Path, encoder: Encoder, head: nn.Linear, network: Network, seen: Seen) -> None:
     """Writes the folder classifier/ of a run: config.json as timm reads it, and model.safetensors."""
-    place = folder / CLASSIFIER
-    place.mkdir(exist_ok=True)
+    place = own_folder(folder, CLASSIFIER)
     described = {"encoder": asdict(network), "head": head_name(encoder.network), **seen.described}
     save_weights(place / CLASSIFIER_WEIGHTS, whole_weights(encoder.network, head), described)
     text = json.dumps(for_timm(encoder.network, head, network.name, seen) | {"samix": described}, indent=2)
@@ -112,14 +115,11 @@ def load_classifier(source: PathLikes) -> Classifier:
     """
     path = find_classifier(Path(source))
     tensors, about = read_weights(path)
-    try:
-        network, head = Network(**about["encoder"]), f"{about['head']}."
-        stats = Stats(tuple(about["mean"]), tuple(about["std"]))
-        seen = Seen(tuple(about["classes"]), stats, int(about["size"]), about["test_resize"])
-        encoder = network.build(seen.size)
-        last = nn.Linear(encoder.probe(seen.size)[1], len(seen.classes))
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{path} describes a classifier that cannot be built: {error!r}") from error
+    check(path, about, DESCRIBED, needed=("encoder", "size", "classes", "mean", "std", "head"))
+    head, stats = f"{about['head']}.", Stats(tuple(about["mean"]), tuple(about["std"]))
+    seen = Seen(tuple(about["classes"]), stats, about["size"], about.get("test_resize"))
+    network, encoder = build_described(path, about, tensors)
+    last = nn.Linear(encoder.probe(seen.size)[1], len(seen.classes))
     ours = {name: name.startswith(head) and name.removeprefix(head) in ("weight", "bias") for name in tensors}
     try:
         last.load_state_dict({name.removeprefix(head): w for name, w in tensors.items() if ours[name]})

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from samix.learned.frozen import FrozenMixer
 from samix.runs.card import write_card
-from samix.runs.files import EXPORT, MIXER, write_text
+from samix.runs.files import EXPORT, MIXER, own_folder, write_text
 from samix.runs.folder import Run, read_run
 from samix.runs.hub import CARD
 from samix.runs.mixer_file import build_policy, read_mixer_file, write_mixer_file
@@ -43,7 +43,7 @@ def export_mixer(
     told, file = read_run(run), read_mixer_file(source)
     about = describe_run(told) | {"license": license}
     file = file._replace(use=use_of(told), about=about, size=file.size if size is None else size)
-    exported = targets(run / EXPORT if out is None else out)
+    exported = targets(own_folder(run, EXPORT) if out is None else out)
     exported.weights.parent.mkdir(parents=True, exist_ok=True)
     write_mixer_file(exported.weights, file, half=half)
     written = read_mixer_file(exported.weights)
@@ -83,14 +83,14 @@ def describe_run(run: Run) -> dict[str, Any]:
     said = {
         "name": run.recipe,
         "mixup": run.mixup,
-        "data": run.config.get("data", {}).get("name"),
+        "data": (run.config.get("data") or {}).get("name"),
         "pictures": pictures,
         "pictures_seen": None if pictures is None else pictures * epochs,
         "epochs": epochs,
         "seed": run.seed,
         "command": public_command(str(summary.get("command", start.get("command", "")))) or None,
         "commit": summary.get("commit", start.get("commit")),
-        "version": summary.get("versions", {}).get("samix", __version__),
+        "version": (summary.get("versions") or {}).get("samix", __version__),
         "figures": figures_of(run) or None,
     }
     return {name: value for name, value in said.items() if value is not None}
@@ -120,9 +120,9 @@ def figures_of(run: Run) -> dict[str, float]:
         name: last[name] for name in ("gap", "deviation", "gamma") if name in last and name not in figures
     }
     rows = read_retention(run.path)
-    if rows:
-        figures["retention"] = sum(row["both"] for row in rows) / len(rows)
-        figures["weaker"] = sum(row["weaker"] for row in rows) / len(rows)
+    for name, column in (("retention", "both"), ("weaker", "weaker")):
+        if rows and all(column in row for row in rows):
+            figures[name] = sum(row[column] for row in rows) / len(rows)
     if isinstance(summary.get("top1"), int | float):
         figures["top1"] = float(summary["top1"])
     return figures

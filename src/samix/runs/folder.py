@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from samix.runs.files import CONFIG, START, SUMMARY
+from samix.runs.files import CONFIG, KNN, LINEAR, START, SUMMARY
 from samix.runs.records import Row, read_config, read_metrics, read_record
 
 
@@ -19,14 +19,15 @@ class Run(NamedTuple):
     """None until the run is finished."""
     start: dict[str, Any] | None = None
     """Name, command and commit with which it started; None of older versions."""
+    probes: dict[str, float] = {}
+    """Top-1 of `samix knn` and `samix linear`, by the names of their files, where they were run."""
 
     @property
     def recipe(self) -> str:
         """The recipe's name; a run that does not say it is named after its folder."""
-        if self.summary and "recipe" in self.summary:
-            return str(self.summary["recipe"])
-        if self.start and "name" in self.start:
-            return str(self.start["name"])
+        named = (self.summary or {}).get("recipe") or (self.start or {}).get("name")
+        if named:
+            return str(named)
         parent = self.path.resolve().parent
         return f"{parent.parent.name}/{parent.name}"
 
@@ -38,7 +39,7 @@ class Run(NamedTuple):
     @property
     def seed(self) -> int:
         """The seed of everything random in the run."""
-        return int(self.config.get("seed", 0))
+        return int(self.config.get("seed") or 0)
 
     def series(self, column: str) -> dict[float, float]:
         """One column of the metrics by epoch, where it was measured."""
@@ -51,7 +52,9 @@ def read_run(path: Path) -> Run:
     if not (path / CONFIG).is_file():
         raise FileNotFoundError(f"{path} is not a run folder: it has no {CONFIG}.")
     summary, start = (read_record(path / name) for name in (SUMMARY, START))
-    return Run(path, read_config(path / CONFIG), read_metrics(path), summary, start)
+    found = {name: read_record(path / name) for name in (KNN, LINEAR)}
+    probes = {name: told["top1"] for name, told in found.items() if told and told.get("top1") is not None}
+    return Run(path, read_config(path / CONFIG), read_metrics(path), summary, start, probes)
 
 
 def find_runs(paths: Iterable[Path]) -> list[Run]:

@@ -8,7 +8,6 @@ Files without a format are those that runs write, with the whole encoder. Files 
 executed, and what does not fit is refused.
 """
 
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, fields
 from pathlib import Path
@@ -27,7 +26,8 @@ from samix.nn.encoder import Encoder
 from samix.nn.pretrained import LITE0, lite0_file, load_lite0, read_torch
 from samix.nn.reach import names_in_reach
 from samix.nn.zoo import Network, find_spec
-from samix.runs.weights import read_weights, save_weights
+from samix.runs.schema import TRIPLE, is_finite
+from samix.runs.weights import build_encoder, read_weights, save_weights
 
 FORMAT = 2
 """What this samix writes, and the newest that it reads."""
@@ -129,7 +129,7 @@ def read_use(values: Mapping[str, Any]) -> dict[str, Any]:
     check_known("use", values, ["alpha", "per_sample", "adjusting"])
     use = dict(values)
     if "alpha" in use:
-        if not is_number(use["alpha"]):
+        if not is_finite(use["alpha"]):
             raise ValueError(f"use.alpha must be a number, got {use['alpha']!r}")
         check_alpha(use["alpha"], "use.alpha")
     if not isinstance(use.get("per_sample", True), bool):
@@ -148,15 +148,10 @@ def side(value: Any) -> int:
 
 def triple(values: Any, name: str) -> tuple[float, float, float]:
     """Three finite numbers."""
-    if not isinstance(values, list) or len(values) != 3 or not all(is_number(value) for value in values):
+    if not isinstance(values, list) or not TRIPLE.holds(values):
         raise ValueError(f"{name} must be three numbers, got {values!r}")
     first, second, third = (float(value) for value in values)
     return first, second, third
-
-
-def is_number(value: Any) -> bool:
-    """Whether it is a finite number and no truth value."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def build_policy(file: MixerFile, path: Path) -> FrozenMixer:
@@ -179,11 +174,7 @@ def build_policy(file: MixerFile, path: Path) -> FrozenMixer:
 
 def build_reader(file: MixerFile) -> Encoder:
     """The encoder that the Mixer reads: fresh, or with the weights that the file names."""
-    with torch.device("meta"):  # counted before any memory is taken
-        numbers = sum(weight.numel() for weight in file.network.build(file.size).parameters())
-    if numbers > MOST_NUMBERS:
-        raise ValueError(f"its encoder has {numbers} weights, and at most {MOST_NUMBERS} are allowed.")
-    encoder = file.network.build(file.size)
+    encoder = build_encoder(file.network, file.size, MOST_NUMBERS)
     if file.weights == "lite0":
         load_lite0(encoder.network, read_torch(lite0_file()))
     return encoder

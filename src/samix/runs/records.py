@@ -3,12 +3,14 @@
 import csv
 import io
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
 
-from samix.runs.files import CONFIG, METRICS, START, SUMMARY, write_text
+from samix.runs import schema
+from samix.runs.files import CONFIG, DESCRIPTION, KNN, LINEAR, METRICS, START, SUMMARY, write_text
 from samix.runs.settings import modernise
 
 Row = dict[str, float]
@@ -39,8 +41,9 @@ class Start(NamedTuple):
 
 
 def begin_run(folder: Path, settings: dict[str, Any], start: Start) -> None:
-    """Makes the folder that of a run with steps to train: its settings, its start, and no summary."""
-    (folder / SUMMARY).unlink(missing_ok=True)  # first: it would call the run finished
+    """Makes the folder that of a run with steps to train: its settings, its start, and no results."""
+    for name in (SUMMARY, KNN, LINEAR):  # first: the summary would call the run finished
+        (folder / name).unlink(missing_ok=True)
     told = {name: value for name, value in start._asdict().items() if value is not None}
     write_text(folder / START, json.dumps(told, indent=2) + "\n")
     write_text(folder / CONFIG, yaml.safe_dump(settings, sort_keys=False))
@@ -48,14 +51,25 @@ def begin_run(folder: Path, settings: dict[str, Any], start: Start) -> None:
 
 def read_config(path: Path) -> dict[str, Any]:
     """The settings of a run, which must at least say how it mixed; old names are replaced by today's."""
-    try:
-        config = yaml.safe_load(path.read_text())
-    except yaml.YAMLError as error:
-        raise ValueError(f"{path} is not readable YAML: {error}.") from error
-    mixup = config.get("mixup") if isinstance(config, dict) else None
-    if not isinstance(mixup, dict) or "name" not in mixup:
+    settings = read_settings(path)
+    if not isinstance(settings.get("mixup"), dict) or "name" not in settings["mixup"]:
         raise ValueError(f"{path} does not describe a run: it has no mixup.name.")
-    return modernise(config)
+    schema.check(path, settings, schema.SETTINGS, needed=("mixup",))
+    for group, known in schema.IN_SETTINGS.items():
+        schema.check(f"{path}: {group}", settings.get(group) or {}, known)
+    return settings
+
+
+def read_settings(path: Path) -> dict[str, Any]:
+    """Settings of a YAML file by name, perhaps not all that a run has; old names are replaced by today's."""
+    values = schema.read_yaml(path)
+    values = {} if values is None else values
+    if not schema.is_group(values):
+        raise ValueError(f"{path} must hold fields of a recipe by name, got {schema.shorten(values)}.")
+    try:
+        return modernise(values)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
 
 
 def planned_epochs(folder: Path) -> int | None:
@@ -63,17 +77,21 @@ def planned_epochs(folder: Path) -> int | None:
     return read_config(folder / CONFIG).get("epochs") if (folder / CONFIG).is_file() else None
 
 
+SCHEMAS: dict[str, schema.Schema] = {
+    START: schema.START,
+    SUMMARY: schema.SUMMARY,
+    DESCRIPTION: schema.DESCRIPTION,
+    KNN: schema.SCORES,
+    LINEAR: schema.SCORES,
+}
+"""What the JSON files of a run folder may hold."""
+
+
 def read_record(path: Path) -> dict[str, Any] | None:
     """What a JSON file says of a run, None where there is no such file."""
     if not path.is_file():
         return None
-    try:
-        record = json.loads(path.read_text())
-    except ValueError as error:
-        raise ValueError(f"{path} is not readable JSON: {error}. Remove it and resume the run.") from error
-    if not isinstance(record, dict):
-        raise ValueError(f"{path} must hold one JSON object, got {type(record).__name__}.")
-    return record
+    return schema.check(path, schema.read_json(path), SCHEMAS.get(path.name, {}))
 
 
 def write_summary(folder: Path, summary: Summary) -> None:
@@ -84,34 +102,50 @@ def write_summary(folder: Path, summary: Summary) -> None:
 def write_metrics(folder: Path, rows: list[Row]) -> None:
     """All rows so far, atomically; further heads get columns of their own."""
     extra = sorted({name for row in rows for name in row} - set(COLUMNS))
-    write_text(folder / METRICS, rows_as_csv(rows, [*COLUMNS, *extra], ".6g"))
+    write_text(folder / METRICS, rows_as_csv(rows, [*COLUMNS, *extra], exact))
 
 
-def rows_as_csv(rows: list[Row], columns: list[str], number: str) -> str:
-    """Rows of numbers as CSV, each number in the given format, missing ones as empty cells."""
+def exact(value: int | float) -> str:
+    """A number in the fewest digits that give it back: a resumed run sums up what it measured before."""
+    short = format(value, ".6g")
+    return short if float(short) == value else repr(float(value))
+
+
+def rows_as_csv(rows: list[Row], columns: list[str], number: Callable[[float], str]) -> str:
+    """Rows of numbers as CSV, each number as `number` writes it, missing ones as empty cells."""
     text = io.StringIO()
     writer = csv.DictWriter(text, columns, lineterminator="\n")
     writer.writeheader()
-    writer.writerows({name: format(value, number) for name, value in row.items()} for row in rows)
+    writer.writerows({name: number(value) for name, value in row.items()} for row in rows)
     return text.getvalue()
 
 
-def read_metrics(folder: Path, last_epoch: int | None = None) -> list[Row]:
+def read_metrics(
+    folder: Path, last_epoch: int | None = None, needed: tuple[str, ...] = ("epoch",)
+) -> list[Row]:
     """The rows up to `last_epoch`: later ones belong to work that a crash undid."""
     path = folder / METRICS
-    rows = read_rows(path) if path.is_file() else []
+    rows = read_rows(path, needed) if path.is_file() else []
     return [row for row in rows if last_epoch is None or row["epoch"] <= last_epoch]
 
 
-def read_rows(path: Path) -> list[Row]:
-    """Rows of numbers by column name, empty cells left out; a cut last line is left out too."""
-    text = path.read_text()
-    # Without its line end nobody knows whether the last number is whole.
-    header, *lines = list(csv.reader(text[: text.rfind("\n") + 1].splitlines())) or [[]]
+def read_rows(path: Path, needed: tuple[str, ...] = ()) -> list[Row]:
+    """Rows of numbers by column name, empty cells left out; a cut last line is left out too.
+
+    No row may lack the `needed` columns.
+    """
+    text = schema.read_text(path)
+    try:
+        # Without its line end nobody knows whether the last number is whole.
+        header, *lines = list(csv.reader(text[: text.rfind("\n") + 1].splitlines())) or [[]]
+    except csv.Error as error:
+        raise ValueError(f"{path} is not readable CSV: {error}.") from error
     rows = []
     for number, cells in enumerate(lines, start=2):
         try:
             rows.append({name: float(cell) for name, cell in zip(header, cells, strict=True) if cell})
         except ValueError as error:
             raise ValueError(f"{path}, line {number}: {error}.") from error
+        if missing := [name for name in needed if name not in rows[-1]]:
+            raise ValueError(f"{path}, line {number}: there is no {missing[0]}.")
     return rows

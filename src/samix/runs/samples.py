@@ -1,12 +1,11 @@
 """Mixed pictures of a run, and how much of their objects survives: samples.npz and retention.csv."""
 
-import zipfile
-import zlib
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
+from samix.core.archives import read_arrays
 from samix.runs.files import RETENTION, SAMPLES, write_atomically, write_text
 from samix.runs.records import Row, read_rows, rows_as_csv
 
@@ -46,11 +45,33 @@ def read_samples(folder: Path) -> Samples | None:
     if not path.is_file():
         return None
     try:
-        with np.load(path, allow_pickle=False) as arrays:
-            found = {name: arrays[name] for name in Samples._fields if name in arrays.files}
-        return Samples(**found) if {"masks", "mixed"} & set(found) else unmixed(**found)
-    except (ValueError, TypeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
+        found = read_arrays(path, Samples._fields)
+        samples = Samples(**found) if {"masks", "mixed"} & set(found) else unmixed(**found)
+        check_samples(samples)
+    except (ValueError, TypeError, IndexError) as error:
         raise ValueError(f"{path} does not hold mixed pictures: {error}.") from error
+    return samples
+
+
+def check_samples(samples: Samples) -> None:
+    """Refuses arrays whose shapes or kinds do not fit each other."""
+    pairs, _, side, _ = samples.first.shape
+    count = len(samples.lams)
+    shapes = {
+        "first": (pairs, 3, side, side),
+        "partner": (pairs, 3, side, side),
+        "lams": (count,),
+        "masks": (count, pairs, 1, side, side),
+        "mixed": (count, pairs, 3, side, side),
+    }
+    for name, shape in shapes.items():
+        array = getattr(samples, name)
+        if array.shape != shape or array.dtype.kind not in ("u" if shape[-3:-2] == (3,) else "fiu"):
+            raise ValueError(f"{name} must be {list(shape)}, got {array.dtype} {list(array.shape)}")
+    for name in ("content", "attention"):
+        array = getattr(samples, name)
+        if array is not None and (array.ndim != 3 or len(array) != pairs or array.dtype.kind not in "fiu"):
+            raise ValueError(f"{name} must be a map per pair, got {array.dtype} {list(array.shape)}")
 
 
 def unmixed(first: np.ndarray, partner: np.ndarray, lams: np.ndarray) -> Samples:
@@ -61,10 +82,10 @@ def unmixed(first: np.ndarray, partner: np.ndarray, lams: np.ndarray) -> Samples
 
 def save_retention(folder: Path, rows: list[Row]) -> None:
     """Writes how much of the objects survives, a row per lam."""
-    write_text(folder / RETENTION, rows_as_csv(rows, list(rows[0]), ".4f"))
+    write_text(folder / RETENTION, rows_as_csv(rows, list(rows[0]), "{:.4f}".format))
 
 
 def read_retention(folder: Path) -> list[Row] | None:
     """How much of the objects survives at each lam, None where the true masks are not known."""
     path = Path(folder) / RETENTION
-    return read_rows(path) if path.is_file() else None
+    return read_rows(path, needed=("lam",)) if path.is_file() else None

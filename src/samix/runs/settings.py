@@ -11,6 +11,8 @@ LEARNED_ON_MACHINE = ("precision", "accumulate", "devices", "nodes")
 """What of the machine changes what is learned."""
 NOT_LEARNED_FROM = ("eval_every", "tested_last", "save_every", "data.root", "data.workers")
 """Settings that change where or when a run works, not what it learns."""
+LEARNED_GROUPS = tuple(dict.fromkeys([*ADDED, *(new.partition(".")[0] for new in OLD_NAMES.values())]))
+"""Groups of their settings."""
 LEARNED_MIXUPS = ("automix", "samix", "samix-i", "samix-c")
 """Mixups whose settings had other names before 0.2."""
 
@@ -54,6 +56,8 @@ def modernise(values: dict[str, Any]) -> dict[str, Any]:
     if mixup.get("name") not in LEARNED_MIXUPS:
         added = ADDED_TO_POLICIES.get(str(mixup.get("name")), {}) if whole else {}
         return values | {"mixup": added | mixup}
+    if wrong := [group for group in LEARNED_GROUPS if not isinstance(mixup.get(group, {}), dict)]:
+        raise ValueError(f"mixup.{wrong[0]} must be settings by name, got {mixup[wrong[0]]!r}.")
     renamed = rename(mixup, OLD_NAMES)
     added = {group: new | renamed[group] for group, new in ADDED.items() if group in renamed}
     return values | {"mixup": renamed | added}

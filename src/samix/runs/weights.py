@@ -1,9 +1,11 @@
 """Weights to use elsewhere: encoder.safetensors and mixer.safetensors, described in their headers."""
 
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor
@@ -12,8 +14,12 @@ from samix.core.shapes import Stats
 from samix.data.datasets import Data
 from samix.nn.encoder import Encoder
 from samix.nn.zoo import Network
+from samix.runs import schema
 from samix.runs.files import CONFIG, ENCODER, write_bytes
 from samix.runs.records import read_config
+
+SLACK = 10_000_000
+"""Weights that an encoder may have whatever its file holds: to say what does not fit, it must be built."""
 
 
 class SavedEncoder(NamedTuple):
@@ -68,17 +74,40 @@ def load_encoder(run: Path) -> SavedEncoder:
             "or check the folder's name."
         )
     tensors, about = read_weights(path)
-    try:
-        network, size, classes = Network(**about["encoder"]), int(about["size"]), tuple(about["classes"])
-        encoder = network.build(size)
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{path} describes an encoder that cannot be built: {error}") from error
+    schema.check(path, about, schema.DESCRIPTION, needed=("encoder", "size", "classes"))
+    size, classes = about["size"], tuple(about["classes"])
+    network, encoder = build_described(path, about, tensors)
     try:
         encoder.network.load_state_dict(tensors)
     except RuntimeError as error:
         raise ValueError(f"the weights in {path} do not fit {network}: {error}") from error
-    stats = Stats(tuple(about["mean"]), tuple(about["std"])) if "mean" in about and "std" in about else None
+    stats = (
+        Stats(tuple(about["mean"]), tuple(about["std"])) if about.get("mean") and about.get("std") else None
+    )
     return SavedEncoder(encoder, network, size, classes, stats, read_data(run / CONFIG))
+
+
+def build_described(path: Path, about: dict[str, Any], tensors: dict[str, Tensor]) -> tuple[Network, Encoder]:
+    """The settings and the fresh encoder that a file of weights describes.
+
+    One that is larger than the file's weights is refused before it takes memory.
+    """
+    try:
+        network = Network(**about["encoder"])
+        held = sum(map(Tensor.numel, tensors.values()))
+        return network, build_encoder(network, about["size"], 10 * held + SLACK)
+    except (KeyError, TypeError, ValueError, AttributeError, RuntimeError) as error:
+        raise ValueError(f"{path} describes an encoder that cannot be built: {error}") from error
+
+
+def build_encoder(network: Network, size: int, most: int) -> Encoder:
+    """A fresh encoder of at most so many weights, counted before any memory is taken."""
+    numbers = 0
+    with torch.device("meta"), suppress(RuntimeError):  # some networks compute while they are built
+        numbers = sum(weight.numel() for weight in network.build(size).parameters())
+    if numbers > most:
+        raise ValueError(f"its encoder has {numbers} weights, and at most {most} are allowed.")
+    return network.build(size)
 
 
 def read_data(path: Path) -> Data | None:

@@ -4,13 +4,14 @@ import torch
 from torch import Tensor
 
 from samix.contract import Around, Losses
-from samix.core.distributed import world
+from samix.core.distributed import broadcast, world
 from samix.core.mixed import Mixed
 from samix.core.pairing import Pairing
 from samix.core.shapes import Images, Index, Maps, Saliency, Stats
 from samix.methods.hints import Supplier, saliency_of
 from samix.methods.ssl.base import Observed, SelfSupervised, Terms, Views, views_of
 from samix.mixups.base import Hints, Policy
+from samix.mixups.switch import Choice, Switching
 from samix.nn.frozen import run_frozen
 
 LABELLED = {"teacher": "a classifier as teacher", "labels": "labels"}
@@ -39,7 +40,7 @@ class SelfMixing(Around):
 
     def draw(self, batch: int, device: torch.device) -> Pairing:
         """Who is mixed with whom and how much, the same in both views."""
-        return self.terms.paired(self.policy.draw(batch, device=device))
+        return self.terms.paired(draw_alike(self.policy, batch, device))
 
     def forward(self, x: Views, index: Index, progress: float = 0.0) -> Losses:
         """The method's loss on clean views and on one draw of the policy."""
@@ -74,12 +75,13 @@ class SelfMixing(Around):
 
     def hints(self, view: Images, target: Tensor, pairing: Pairing, seen: Observed, index: Index) -> Hints:
         """What the policy asks for. Without labels, what is salient is what the contrast depends on."""
-        # Saliency may gather over processes, each of which drew a policy of its own: all compute it or none.
+        # Saliency may gather over processes, whose pairs may each have a policy: all compute it or none.
         needs = self.policy.needed(pairing) if world() == 1 else self.policy.needs
         for name in {"teacher", "labels"} & set(needs):
             raise ValueError(
                 f"{type(self.policy).__name__} needs {LABELLED[name]}, which self-supervised training does "
-                "not have. ClusterMixing supplies it from online clusters; or choose another --mixup."
+                "not have. Choose another --mixup: inter-intra and puzzlemix-pl learn pseudo labels from "
+                "online clusters, and in code learned.ClusterMixing does so for any policy."
             )
         supplied = self.supplier([name for name in needs if name != "saliency"], view, index)
         if "saliency" not in needs:
@@ -109,3 +111,21 @@ class SelfMixing(Around):
         if {"saliency", "teacher", "labels"} & set(needs):
             return None
         return self.policy.picture(x, pairing, self.supplier(needs, x, y))
+
+
+def draw_alike(policy: Policy, batch: int, device: torch.device) -> Pairing:
+    """Draws a pairing; the policy of a batch is, of several processes, the first one's choice.
+
+    Policies whose mixtures have many parents ask for more contrasts, each of which may gather: processes that
+    took different ones would wait for each other. lam and partners stay each process's own.
+    """
+    if world() == 1 or not isinstance(policy, Switching) or policy.per_sample:
+        return policy.draw(batch, device=device)
+    drawn = policy.draw(batch, device=device)
+    assert drawn.member is not None
+    shared = drawn.member.clone().to(device)
+    broadcast(shared)
+    if int(shared) == int(drawn.member):
+        return drawn
+    own = policy.members[int(shared)].draw(batch)
+    return Choice.of(policy.skip(own.lam).to(device), own.index.to(device), shared.cpu())
