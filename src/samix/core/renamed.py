@@ -34,6 +34,7 @@ ADDED: dict[str, dict[str, Any]] = {
 ADDED_TO_RECIPES: dict[str, dict[str, Any]] = {
     "data": {"test": "val", "test_zoom": None, "shrink": None},
     "encoder": {"layer": None, "weights": None, "frozen": 0, "freeze_norm": False},
+    "objective": {"decoupled": 0.0},
     "optimizer": {"head_lr": 1.0, "layer_decay": 1.0},
 }
 """The same of every recipe, by group."""
