@@ -37,7 +37,7 @@ from samix.engine.pretrained import PretrainedMixup
 from samix.engine.pretraining import Pretraining
 from samix.engine.recipe import Recipe
 from samix.engine.training import Training
-from samix.learned import Speed
+from samix.learned import AdAutoMixed, Speed
 from samix.learned.samix_c import ClusterMixup
 from samix.learned.samix_i import InstanceMixup
 from samix.methods.ssl.moco import MoCoV2
@@ -78,6 +78,7 @@ ROWS: dict[str, Recipe] = {
     "plain-vit": VIT,
     **{name: replace(VIT if name in ATTENTIVE else PLAIN, mixup=policy()) for name, policy in MIXUPS.items()},
     "automix": CIFAR100_R18.rows["automix"],
+    "adautomix": replace(CIFAR100_R18.rows["automix"], mixup=AdAutoMixed()),
     "samix": SAMIX,
     "samix-fast": CIFAR100_R18.rows["samix-fast"],
     "samix-fast-one-head": speedy(replace(SAMIX, objective=replace(SAMIX.objective, clean_head=False))),

@@ -10,7 +10,10 @@ from samix.core.mixed import Mixed, blend
 from samix.core.pairing import Pairing, draw_pairing
 from samix.evaluate.mixed_accuracy import mixed_accuracy
 from samix.learned import (
+    AdAutoMix,
+    AdAutoMixed,
     Adjusting,
+    Adversary,
     AutoMixed,
     ClusterMixup,
     FrozenMixer,
@@ -71,7 +74,10 @@ def load_mixer(source: str | PathLike[str] | None = None) -> FrozenMixer:
 __all__ = [
     "ENCODERS",
     "MIXUPS",
+    "AdAutoMix",
+    "AdAutoMixed",
     "Adjusting",
+    "Adversary",
     "AutoMixed",
     "ClusterMixup",
     "CutMix",

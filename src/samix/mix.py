@@ -19,6 +19,7 @@ from samix.core.mixed import Mixed, check_images
 from samix.core.pairing import Pairing
 from samix.core.shapes import Images, Lam, Maps, RandomSource, SoftLabels, Stats
 from samix.core.words import suggest
+from samix.learned import LEARNED
 from samix.methods.hints import Supplier
 from samix.mixups import MIXUPS, Hints, Policy
 from samix.mixups.switch import Choice, Switch, Switching
@@ -215,9 +216,11 @@ def find_policy(policy: str | Policy) -> Policy:
     """A policy by its name in `MIXUPS`, with its own defaults."""
     if isinstance(policy, Policy):
         return policy
-    if policy in ("samix", "automix"):
+    if policy in LEARNED:
+        settings = LEARNED[policy].__name__
         raise ValueError(
-            f"{policy!r} learns its masks together with your network: use samix.SAMix.wrap(network, ...)."
+            f"{policy!r} learns its masks together with your network: use samix.SAMix.wrap(network, layer, "
+            f"classes, samix.{settings}())."
         )
     if policy == "samix-p":
         raise ValueError("'samix-p' is a trained Mixer: Mix(samix.load_mixer('runs/...'), classes).")

@@ -24,6 +24,7 @@ from samix.core.schedules import held_cosine
 from samix.core.shapes import Images, Labels, Logits, Maps, Mask, Scalar, Size
 from samix.learned.losses import EtaBalanced, MaskLoss, eta_balanced, evidence_loss, mask_loss, vital_signs
 from samix.learned.mixer import Adjusting, Mixer, MixerConfig, bernoulli
+from samix.methods.around.mixing import Mixing
 from samix.methods.supervised import Objective, Supervised, part_of
 from samix.nn.encoder import Encoder, momentum_copy, momentum_update
 from samix.nn.frozen import freeze, run_frozen
@@ -271,7 +272,7 @@ class SAMix(LearnedMixing):
         network: nn.Module,
         layer: str,
         classes: int,
-        settings: MixerTraining | None = None,
+        settings: LearnedMixup | None = None,
         *,
         objective: Objective | None = None,
         size: int = 32,
@@ -282,6 +283,7 @@ class SAMix(LearnedMixing):
     ) -> "SAMix":
         """SAMix around a classifier (images -> logits) of your own; the Mixer reads the map of `layer`.
 
+        `settings` of type `AutoMixed` or `AdAutoMixed` make it AutoMix or AdAutoMix.
         `Objective(clean_weight=1)` adds the paper's clean branch with a linear head of its own beside your
         classifier's last layer, `head`; with `clean_head=False` they share it.
         `size` is a picture size that the network accepts: one black picture tells the map's channels. A layer
@@ -307,8 +309,9 @@ class SAMix(LearnedMixing):
             network, layer, channels_last=channels_last, prefix_tokens=prefix_tokens, norm=norm, head=head
         )
         method = Supervised.around(encoder, classes, objective, size)
-        settings, (channels, _) = settings or LearnedMixup(), encoder.probe(size)
-        return cls(method, settings.mixer.build(channels).to(encoder.black(size).device), settings)
+        channels, _ = encoder.probe(size)
+        model = (settings or LearnedMixup()).build(method, Context(channels, size, Mixing))
+        return model.to(encoder.black(size).device)
 
     def forward(self, x: Images, y: Labels, progress: float = 0.0) -> Losses:
         """Both objectives of Eq. (5) for one batch."""
@@ -324,14 +327,19 @@ class SAMix(LearnedMixing):
 
         # The Mixer learns through the frozen momentum copy, Eq. (13).
         losses = Losses(encoder, lam=pairing.lam)
-        return self.mixer_step(
-            losses, x, z, progress, lambda x_mix, pairing: self.judge(x_mix, pairing, y[: len(x_mix)])
-        )
 
-    def judge(self, x_mix: Images, pairing: Pairing, y: Labels) -> Judgement:
-        """Eq. (8) on the momentum copy's logits of mixtures, y the labels of their first images."""
-        logits, s = self.momentum.logits(x_mix), self.settings
-        return Judgement(eta_balanced(logits, y, pairing, s.eta, s.local))
+        def judge(x_mix: Images, pairing: Pairing) -> Judgement:
+            return self.judge(x_mix, pairing, x[: len(x_mix)], y[: len(x_mix)])
+
+        return self.mixer_step(losses, x, z, progress, judge)
+
+    def judge(self, x_mix: Images, pairing: Pairing, x: Images, y: Labels) -> Judgement:
+        """What the momentum copy makes of mixtures; x, y are their first images with their labels."""
+        return Judgement(self.judge_logits(self.momentum.logits(x_mix), pairing, y))
+
+    def judge_logits(self, logits: Logits, pairing: Pairing, y: Labels) -> EtaBalanced:
+        """Eq. (8) on the logits of mixtures."""
+        return eta_balanced(logits, y, pairing, self.settings.eta, self.settings.local)
 
     @property
     def frozen_copy(self) -> Supervised:

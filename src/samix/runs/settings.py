@@ -11,8 +11,8 @@ LEARNED_ON_MACHINE = ("precision", "accumulate", "devices", "nodes")
 """What of the machine changes what is learned."""
 NOT_LEARNED_FROM = ("eval_every", "save_every", "data.root", "data.workers")
 """Settings that change where or when a run works, not what it learns."""
-LEARNED_MIXUPS = ("automix", "samix", "samix-i", "samix-c")
-"""Mixups whose settings had other names before 0.2."""
+LEARNED_MIXUPS = ("automix", "adautomix", "samix", "samix-i", "samix-c")
+"""Mixups whose settings had other names before 0.2, or whose parts had."""
 
 
 def flatten(values: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
