@@ -159,7 +159,7 @@ def test_value_every_mixup_takes_a_step_or_says_what_it_lacks(mixup, finished):
     if isinstance(model, Clustered):
         model.begin_clusters(lambda branch: torch.rand(24, 8), torch.arange(24) % 3, seed=0)
     batch = torch.rand(12, 3, 16, 16), torch.arange(6), 0.5
-    if {"teacher", "labels"} & set(getattr(settings, "needs", ())):
+    if {"teacher", "labels", "activation"} & set(getattr(settings, "needs", ())):
         with pytest.raises(ValueError, match=rf"{type(settings).__name__} needs .*self-supervised training"):
             model(*batch)
         return

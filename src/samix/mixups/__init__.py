@@ -21,6 +21,7 @@ from samix.mixups.puzzlemix import PuzzleMix
 from samix.mixups.resizemix import ResizeMix
 from samix.mixups.saliencymix import SaliencyMix
 from samix.mixups.smoothmix import SmoothMix
+from samix.mixups.snapmix import SnapMix
 from samix.mixups.supermix import SuperMix
 from samix.mixups.switch import MixupCutMix, Switch
 from samix.mixups.tokenmix import TokenMix
@@ -39,6 +40,7 @@ MIXUPS: dict[str, type[Policy]] = {
     "puzzlemix": PuzzleMix,
     "comixup": CoMixup,
     "supermix": SuperMix,
+    "snapmix": SnapMix,
     "augmix": AugMix,
     "manifoldmix": ManifoldMix,
     "patchup": PatchUp,
@@ -69,6 +71,7 @@ __all__ = [
     "ResizeMix",
     "SaliencyMix",
     "SmoothMix",
+    "SnapMix",
     "SuperMix",
     "Switch",
     "TokenMix",

@@ -13,7 +13,12 @@ from samix.methods.ssl.base import Observed, SelfSupervised, Terms, Views, views
 from samix.mixups.base import Hints, Policy
 from samix.nn.frozen import run_frozen
 
-LABELLED = {"teacher": "a classifier as teacher", "labels": "labels"}
+LABELLED = {
+    "teacher": "a classifier as teacher",
+    "labels": "labels",
+    "activation": "class activation maps of labels",
+}
+"""Hints that only labels give."""
 
 
 class SelfMixing(Around):
@@ -76,7 +81,7 @@ class SelfMixing(Around):
         """What the policy asks for. Without labels, what is salient is what the contrast depends on."""
         # Saliency may gather over processes, each of which drew a policy of its own: all compute it or none.
         needs = self.policy.needed(pairing) if world() == 1 else self.policy.needs
-        for name in {"teacher", "labels"} & set(needs):
+        for name in LABELLED.keys() & set(needs):
             raise ValueError(
                 f"{type(self.policy).__name__} needs {LABELLED[name]}, which self-supervised training does "
                 "not have. ClusterMixing supplies it from online clusters; or choose another --mixup."
@@ -106,6 +111,6 @@ class SelfMixing(Around):
     def picture(self, x: Images, y: Tensor, pairing: Pairing) -> Mixed | None:
         """The images as the policy mixes them, where that takes nothing but them and the encoder."""
         needs = self.policy.needed(pairing)
-        if {"saliency", "teacher", "labels"} & set(needs):
+        if {"saliency", *LABELLED} & set(needs):
             return None
         return self.policy.picture(x, pairing, self.supplier(needs, x, y))
