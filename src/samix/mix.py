@@ -179,7 +179,7 @@ class Mix:
         """The batch with the drawn lam as label weight where that was asked for."""
         if self.correct_lam or mixed.parents is not None:
             return mixed
-        return mixed._replace(pairing=Pairing(*drawn))
+        return mixed._replace(pairing=Pairing(drawn.lam, mixed.pairing.index))
 
 
 def one_policy(given: Policies, alpha: float | None, *, per_sample: bool) -> Policy:

@@ -13,6 +13,7 @@ from samix.mixups.comixup import CoMixup
 from samix.mixups.cutmix import CutMix
 from samix.mixups.fmix import FMix
 from samix.mixups.gridmix import GridMix
+from samix.mixups.guidedmixup import GuidedMixup
 from samix.mixups.latent import LatentMixup
 from samix.mixups.manifoldmix import ManifoldMix
 from samix.mixups.mixup import MixUp
@@ -37,6 +38,7 @@ MIXUPS: dict[str, type[Policy]] = {
     "resizemix": ResizeMix,
     "saliencymix": SaliencyMix,
     "attentivemix": AttentiveMix,
+    "guidedmixup": GuidedMixup,
     "puzzlemix": PuzzleMix,
     "comixup": CoMixup,
     "supermix": SuperMix,
@@ -58,6 +60,7 @@ __all__ = [
     "CutMix",
     "FMix",
     "GridMix",
+    "GuidedMixup",
     "Hints",
     "LatentMixup",
     "ManifoldMix",
