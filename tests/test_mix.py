@@ -14,7 +14,7 @@ from samix.mixups.latent import LatentMixup
 from samix.nn.zoo import build_encoder
 
 CLASSES = 5
-ATTENTIVE = {"tokenmix", "transmix"}
+ATTENTIVE = {"smmix", "tokenmix", "transmix"}
 INSIDE = {name for name, kind in MIXUPS.items() if issubclass(kind, LatentMixup)} | {"transmix"}
 ON_IMAGES = [name for name in MIXUPS if name not in INSIDE]
 MODES = ["batch", "pair", "elem"]

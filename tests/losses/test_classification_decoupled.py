@@ -10,13 +10,12 @@ from samix.core.pairing import Pairing
 from samix.losses import LabelLoss, decoupled_cross_entropy, mixup_cross_entropy
 
 CLASSES = 5
-Y = torch.tensor([0, 3, 1, 3, 4])
-INDEX = torch.tensor([1, 3, 4, 2, 0])  # the second pair has one class
+Y, INDEX = torch.tensor([2, 0, 4, 0, 1]), torch.tensor([2, 3, 4, 0, 1])  # images 1 and 3 have one class
 
 
 @pytest.fixture
 def logits() -> torch.Tensor:
-    return torch.randn(5, CLASSES) * 3
+    return 3 * torch.randn(len(Y), CLASSES, generator=torch.Generator().manual_seed(1))
 
 
 def mixture(lam: list[float], parents: Parents | None = None) -> Mixed:

@@ -21,6 +21,7 @@ from samix.mixups.patchup import PatchUp
 from samix.mixups.puzzlemix import PuzzleMix
 from samix.mixups.resizemix import ResizeMix
 from samix.mixups.saliencymix import SaliencyMix
+from samix.mixups.smmix import SMMix
 from samix.mixups.smoothmix import SmoothMix
 from samix.mixups.snapmix import SnapMix
 from samix.mixups.supermix import SuperMix
@@ -49,6 +50,7 @@ MIXUPS: dict[str, type[Policy]] = {
     "alignmix": AlignMix,
     "transmix": TransMix,
     "tokenmix": TokenMix,
+    "smmix": SMMix,
 }
 
 __all__ = [
@@ -72,6 +74,7 @@ __all__ = [
     "Policy",
     "PuzzleMix",
     "ResizeMix",
+    "SMMix",
     "SaliencyMix",
     "SmoothMix",
     "SnapMix",

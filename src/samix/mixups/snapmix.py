@@ -14,10 +14,9 @@ class counts a + b twice. Its networks end in a linear classifier of pooled maps
 """
 
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import torch
-from jaxtyping import Bool, Float, Shaped
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -26,67 +25,20 @@ from samix.core.pairing import Pairing, draw_lam
 from samix.core.shapes import AttentionMap, Images, Lam, PerSample, RandomSource, Saliency, Size
 from samix.mixups.base import Hints, Policy, mean_of
 from samix.mixups.cutmix import draw_box
-from samix.mixups.resizemix import Interval
-
-Planes = Shaped[Tensor, "B K H W"]
+from samix.mixups.regions import Interval, Region, stretch_into
 
 
-def clip_interval(centre: Tensor, side: Tensor, length: int, device: torch.device) -> Interval:
+def clip_interval(centre: Tensor, side: Tensor, length: int) -> Interval:
     """The pixels [centre - side // 2, centre + side // 2), cut off at the border."""
     start, end = (centre - side // 2).clamp(min=0), (centre + side // 2).clamp(max=length)
-    return Interval(start.to(device), (end - start).to(device))
-
-
-class Region(NamedTuple):
-    """Boxes, one per lam."""
-
-    rows: Interval
-    columns: Interval
-
-    def inside(self, size: Size) -> Bool[Tensor, "N H W"]:
-        """True at the pixels of each box."""
-        return self.rows.inside(size[0])[:, :, None] & self.columns.inside(size[1])[:, None]
-
-    @property
-    def filled(self) -> Bool[Tensor, "N"]:
-        """Whether each box has a pixel."""
-        return (self.rows.length > 0) & (self.columns.length > 0)
+    return Interval(start, end - start)
 
 
 def draw_region(size: Size, lam: Lam, generator: RandomSource = None) -> Region:
     """Draws one of CutMix's boxes per lam."""
     row, column, height, width = draw_box(size, lam, generator)
-    rows = clip_interval(row, height, size[0], lam.device)
-    return Region(rows, clip_interval(column, width, size[1], lam.device))
-
-
-def stretched(target: Interval, source: Interval, size: int) -> Float[Tensor, "N _"]:
-    """Where each pixel of the target reads in the source: first on first, last on last; any place outside."""
-    step = (source.length - 1) / (target.length - 1).clamp(min=1)
-    place = target.offset(size) * step[:, None]
-    return source.start[:, None] + place.clamp(min=0).minimum((source.length - 1).clamp(min=0)[:, None])
-
-
-def read_along(planes: Planes, position: Float[Tensor, "N _"], dim: int) -> Planes:
-    """Planes read at positions along rows (dim 2) or columns (dim 3): linear for floats, else nearest."""
-    shape = [len(position), 1, 1, 1]
-    shape[dim] = planes.shape[dim]
-
-    def gather(line: Tensor) -> Tensor:
-        line = line.long().clamp(0, planes.shape[dim] - 1)  # an empty box may name pixels outside
-        return planes.gather(dim, line.view(shape).expand_as(planes))
-
-    if not planes.is_floating_point():
-        return gather(position.round())
-    low = position.floor()
-    return torch.lerp(gather(low), gather(low + 1), (position - low).view(shape).to(planes))
-
-
-def stretch_into(planes: Planes, target: Region, source: Region) -> Planes:
-    """What the source box of each plane shows, stretched to the target box; outside of it without meaning."""
-    for dim, (into, out_of) in enumerate(zip(target, source, strict=True), start=2):
-        planes = read_along(planes, stretched(into, out_of, planes.shape[dim]), dim)
-    return planes
+    region = Region(clip_interval(row, height, size[0]), clip_interval(column, width, size[1]))
+    return region.to(lam.device)
 
 
 def semantic_map(activation: AttentionMap, size: Size) -> Saliency:

@@ -14,7 +14,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
-from samix.core.shapes import Images, Saliency
+from samix.core.shapes import Images, Saliency, Size
 
 GREY = (0.2989, 0.587, 0.114)
 """Weights of red, green and blue."""
@@ -27,7 +27,7 @@ TINY = 1e-10
 def spectral_residual(pixels: Images) -> Saliency:
     """The saliency of pictures, not negative, on a scale of its own; flat for a flat picture."""
     size = pixels.shape[-2:]
-    grey = sum(weight * plane for weight, plane in zip(GREY, pixels.detach().float().unbind(1), strict=True))
+    grey = (pixels.detach().float() * pixels.new_tensor(GREY, dtype=torch.float32).view(3, 1, 1)).sum(dim=1)
     if max(size) > LARGEST:
         grey = resize(grey, (min(size[0], LARGEST), min(size[1], LARGEST)))
     spectrum = torch.fft.fft2(grey)
@@ -38,9 +38,11 @@ def spectral_residual(pixels: Images) -> Saliency:
     return found if found.shape[-2:] == size else resize(found, size)
 
 
-def resize(planes: Float[Tensor, "B h w"], size: tuple[int, int]) -> Float[Tensor, "B y x"]:
+def resize(planes: Float[Tensor, "B h w"], size: Size) -> Float[Tensor, "B y x"]:
     """Planes at another size: bilinear, and without aliasing."""
-    return F.interpolate(planes[:, None], size, mode="bilinear", align_corners=False, antialias=True)[:, 0]
+    return F.interpolate(planes[:, None], tuple(size), mode="bilinear", align_corners=False, antialias=True)[
+        :, 0
+    ]
 
 
 def blur(planes: Saliency) -> Saliency:

@@ -17,7 +17,7 @@ from samix.mixups import MIXUPS, CutMix, LatentMixup, ManifoldMix, MixUp, Policy
 from samix.nn.zoo import build_encoder
 
 INDEX = torch.tensor([2, 0, 3, 1])
-ATTENTIVE = {"transmix", "tokenmix"}
+ATTENTIVE = {"transmix", "tokenmix", "smmix"}
 REFUSED = [name for name, kind in MIXUPS.items() if LABELLED.keys() & set(kind().needs)]
 
 
