@@ -44,9 +44,9 @@ class Mix:
         smoothing: label smoothing.
         off_epoch: from this epoch on (`set_epoch`) batches stay as they are.
         generator: a CPU generator for reproducible mixing; None uses torch's own.
-        model: the network, for policies that need its saliency or attention.
+        model: the network, for policies that need its saliency, attention or class activation maps.
         layer: name of the model's layer whose maps AttentiveMix reads.
-        teacher: a frozen classifier, for SuperMix; None takes the model.
+        teacher: a frozen classifier, for SuperMix and SnapMix; None takes the model.
         mean, std: how the images were normalised, for policies that look at pixels.
 
     Labels weigh what one sees, here of a black and a white image:

@@ -134,6 +134,8 @@ def test_value_wrap_builds_what_the_settings_describe():
         model = SAMix.wrap(network, "1", CLASSES, kind(), objective=Objective(), size=16)
         assert type(model) is (AdAutoMix if name == "adautomix" else SAMix)
         assert model.settings == kind()
+    for kind in (SAMix, AdAutoMix):
+        assert type(kind.wrap(network, "1", CLASSES, size=16)) is kind
 
 
 def test_value_defaults():

@@ -89,6 +89,7 @@ class AdAutoMix(SAMix):
     """A classifier, its momentum copy and a Mixer that challenges both."""
 
     settings: AdAutoMixed
+    defaults = AdAutoMixed
 
     def judge(self, x_mix: Images, pairing: Pairing, x: Images, y: Labels) -> Judgement:
         """Mixup cross-entropy; on some batches its opposite and the similarity to both images."""

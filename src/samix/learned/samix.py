@@ -260,9 +260,11 @@ class SAMix(LearnedMixing):
 
     method: Supervised
     momentum: Supervised
+    defaults: ClassVar[type[LearnedMixup]] = LearnedMixup
+    """The settings where none are given."""
 
     def __init__(self, method: Supervised, mixer: Mixer, settings: MixerTraining | None = None) -> None:
-        super().__init__(method, mixer, settings or LearnedMixup())
+        super().__init__(method, mixer, settings or self.defaults())
         # In train mode whatever the network was in: eval mode would keep its first batch statistics for good.
         self.momentum = momentum_copy(method).train()
 
@@ -310,7 +312,7 @@ class SAMix(LearnedMixing):
         )
         method = Supervised.around(encoder, classes, objective, size)
         channels, _ = encoder.probe(size)
-        model = (settings or LearnedMixup()).build(method, Context(channels, size, Mixing))
+        model = (settings or cls.defaults()).build(method, Context(channels, size, Mixing))
         return model.to(encoder.black(size).device)
 
     def forward(self, x: Images, y: Labels, progress: float = 0.0) -> Losses:
