@@ -61,7 +61,8 @@ def hints_of(x: Tensor) -> Hints:
     def teacher(images: Tensor) -> Tensor:
         return F.adaptive_avg_pool2d(images, 4).flatten(1) * 10
 
-    return Hints(x, saliency, cells / cells.sum(dim=(1, 2), keepdim=True), cells[:, None], teacher)
+    attention = cells / cells.sum(dim=(1, 2), keepdim=True)
+    return Hints(x, saliency, attention, cells[:, None], teacher, activation=cells)
 
 
 def ours(name: str, x: Tensor, y: Tensor) -> Step:

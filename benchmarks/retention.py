@@ -14,7 +14,7 @@ share           of the possible gain: (both - .5) / (best - .5)
 
 Policies that ask a network (PuzzleMix, AttentiveMix, SuperMix) get EfficientNet-Lite0 with ImageNet weights,
 which sees the pictures in this size; labels are its own guesses. SuperMix takes minutes and runs when named.
-Left out: policies that do not show two pictures under one mask, and TokenMix, which needs a transformer.
+Left out: policies that do not show two pictures under one mask, TokenMix and SMMix, which need a transformer.
 ResizeMix shows the whole partner, but smaller, which counts as fewer of its pixels.
 """
 

@@ -38,7 +38,7 @@ from samix.engine.pretrained import PretrainedMixup
 from samix.engine.pretraining import Pretraining
 from samix.engine.recipe import Recipe
 from samix.engine.training import Training
-from samix.learned import Speed
+from samix.learned import AdAutoMixed, Speed
 from samix.learned.samix_c import ClusterMixup
 from samix.learned.samix_i import InstanceMixup
 from samix.methods.ssl.moco import MoCoV2
@@ -51,7 +51,7 @@ from samix.runs.provenance import peak_memory_mb
 CLASSES = 100
 PLAIN, SAMIX = CIFAR100_R18.rows["plain"], CIFAR100_R18.rows["samix"]
 VIT = replace(PLAIN, encoder=Network(name="small-vit"))
-ATTENTIVE = ("transmix", "tokenmix")
+ATTENTIVE = ("transmix", "tokenmix", "smmix")
 """Policies that need attention: they run on a small ViT, beside plain training of the same."""
 
 PICTURES = 5000
@@ -80,6 +80,7 @@ ROWS: dict[str, Recipe] = {
     "plain-vit": VIT,
     **{name: replace(VIT if name in ATTENTIVE else PLAIN, mixup=policy()) for name, policy in MIXUPS.items()},
     "automix": CIFAR100_R18.rows["automix"],
+    "adautomix": replace(CIFAR100_R18.rows["automix"], mixup=AdAutoMixed()),
     "samix": SAMIX,
     "samix-fast": CIFAR100_R18.rows["samix-fast"],
     "samix-fast-one-head": speedy(replace(SAMIX, objective=replace(SAMIX.objective, clean_head=False))),

@@ -61,6 +61,7 @@ MOST_WORK = {
     "mixup": 1.0,
     "cutmix": 1.0,
     "automix": 2.94,
+    "adautomix": 3.31,  # on an adversarial batch one more frozen forward (.33)
     "samix": 2.94,
     "samix-fast": 1.62,
     "samix-p": 1.05,  # its small encoder looks at pictures of 16 px, without gradients

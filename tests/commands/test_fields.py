@@ -199,7 +199,7 @@ OLD_VALUES = {
     "variance_weight": 0.25,
     "adjust": 0.125,
     "adjust_margin": 0.2,
-    "lam_margin": 0.03,
+    "lam_margin": 0.04,
     "warmup": 0.4,
     "momentum": 0.95,
     "momentum_end": 0.96,

@@ -54,9 +54,11 @@ def test_gradient_it_goes_on_training(finished):
         assert any(name.startswith(part) for name in moved), part
 
 
-def test_value_automix_is_a_samix_too(tiny, tmp_path):
-    train(tiny(mixup=POLICIES["automix"](), epochs=1), tmp_path, name="tiny/automix", quiet=True)
+@pytest.mark.parametrize("name", ["automix", "adautomix"])
+def test_value_automix_is_a_samix_too(name, tiny, tmp_path):
+    train(tiny(mixup=POLICIES[name](), epochs=1), tmp_path, name=f"tiny/{name}", quiet=True)
     model = samix.SAMix.load(tmp_path)
+    assert isinstance(model, samix.AdAutoMix) == (name == "adautomix")
     assert isinstance(model.settings, samix.AutoMixed) and model.settings.local == 0
 
 

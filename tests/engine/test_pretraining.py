@@ -148,7 +148,9 @@ def test_value_without_labels_there_is_no_test(tmp_path):
 @pytest.mark.parametrize("mixup", VIEW_POLICIES)
 def test_value_every_mixup_takes_a_step_or_says_what_it_lacks(mixup, finished):
     """Those that need a classifier's labels have a form of their own for clusters."""
-    network = Network(name="small-vit" if mixup in ("transmix", "tokenmix") else "small-resnet", width=4)
+    network = Network(
+        name="small-vit" if mixup in ("transmix", "tokenmix", "smmix") else "small-resnet", width=4
+    )
     settings = VIEW_POLICIES[mixup]()
     if mixup == "samix-p":
         settings = replace(settings, mixer=str(finished))
@@ -159,7 +161,7 @@ def test_value_every_mixup_takes_a_step_or_says_what_it_lacks(mixup, finished):
     if isinstance(model, Clustered):
         model.begin_clusters(lambda branch: torch.rand(24, 8), torch.arange(24) % 3, seed=0)
     batch = torch.rand(12, 3, 16, 16), torch.arange(6), 0.5
-    if {"teacher", "labels"} & set(getattr(settings, "needs", ())):
+    if {"teacher", "labels", "activation"} & set(getattr(settings, "needs", ())):
         with pytest.raises(ValueError, match=rf"{type(settings).__name__} needs .*self-supervised training"):
             model(*batch)
         return

@@ -15,13 +15,13 @@ from samix.learned.clusters import follow_keys
 from samix.learned.pseudo import Clusters
 from samix.methods.around.self_mixing import SelfMixing
 from samix.methods.ssl.base import Terms, views_of
-from samix.mixups import CoMixup, CutMix, Hints, Policy, PuzzleMix, SuperMix
+from samix.mixups import CoMixup, CutMix, Hints, Policy, PuzzleMix, SnapMix, SuperMix
 from samix.mixups.interintra import InterIntra
 from samix.nn.encoder import Encoder, read_layer
 from samix.nn.zoo import build_encoder
 
 PICTURES = 12
-POLICIES = [CutMix(), InterIntra(), PuzzleMix(), SuperMix(iterations=2), CoMixup()]
+POLICIES = [CutMix(), InterIntra(), PuzzleMix(), SuperMix(iterations=2), CoMixup(), SnapMix()]
 
 
 def build(selfsup, name: str, policy: Policy, terms: Terms | None = None, **changes) -> ClusterMixing:

@@ -125,7 +125,7 @@ def test_gradient_eta_turns_the_mixers_gradient():
 def mixer_step(model: SAMix, x: Tensor, y: Tensor, z: Tensor, progress: float) -> Losses:
     """The Mixer's step alone."""
     start = Losses(torch.zeros(()))
-    return model.mixer_step(start, x, z, progress, lambda x_mix, pairing: model.judge(x_mix, pairing, y))
+    return model.mixer_step(start, x, z, progress, lambda x_mix, pairing: model.judge(x_mix, pairing, x, y))
 
 
 @pytest.mark.parametrize("progress", [0.0, 0.25, 1.0])

@@ -7,6 +7,7 @@ from torch.nn import functional as F
 
 from samix.core.shapes import Stats
 from samix.methods.hints import Supplier, input_saliency, pixels_of, teacher_of
+from samix.nn.activation import class_activation
 
 STATS = Stats((0.4, 0.5, 0.6), (0.2, 0.25, 0.3))
 
@@ -93,11 +94,18 @@ def test_gradient_a_teacher_passes_gradients_to_the_images_only(network, batch):
 
 
 def test_error_without_a_network_the_need_is_named(batch):
-    for need in ("saliency", "attention", "teacher"):
-        with pytest.raises(ValueError, match=f"needs {need}.*model=your_model"):
+    named = {"activation": "class activation maps"}
+    for need in ("saliency", "attention", "teacher", "activation"):
+        with pytest.raises(ValueError, match=f"needs {named.get(need, need)}.*model=your_model"):
             Supplier()((need,), *batch)
 
 
 def test_error_attention_of_a_network_without_it(network, batch):
     with pytest.raises(ValueError, match="attention of a class token"):
         Supplier(network)(("attention",), *batch)
+
+
+def test_value_class_activation_maps_are_the_teachers_where_there_is_one(network, batch):
+    teacher, (x, y) = Counting(), batch
+    for supply, asked in ((Supplier(network), network), (Supplier(network, teacher=teacher), teacher)):
+        torch.testing.assert_close(supply(("activation",), x, y).activation, class_activation(asked, x, y))

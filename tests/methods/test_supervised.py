@@ -9,6 +9,7 @@ from torch.nn import functional as F
 
 from samix.core.mixed import Mixed
 from samix.core.pairing import Pairing
+from samix.losses import decoupled_cross_entropy
 from samix.methods.supervised import Objective, Supervised, linear_head, part_of, random_crop
 from samix.mixups import MixUp
 from samix.nn.encoder import Encoder
@@ -86,6 +87,16 @@ def test_value_mixed_loss_without_clean_branch(x, smoothing):
     method, mix = build(clean_head=True, smoothing=smoothing), mixed(x)
     expected = F.cross_entropy(method.logits(mix.x), mix.soft_labels(Y, CLASSES, smoothing))
     torch.testing.assert_close(mixed_loss(method, mix, x), expected)
+
+
+def test_value_decoupled_mixed_loss(x):
+    method, mix = build(decoupled=0.1), mixed(x)
+    logits, rows = method.logits(mix.x), mix.soft_labels(Y, CLASSES)
+    expected = F.cross_entropy(logits, rows) + 0.1 * decoupled_cross_entropy(logits, rows)
+    torch.testing.assert_close(mixed_loss(method, mix, x), expected)
+    torch.testing.assert_close(method(x, Y).total, F.cross_entropy(method.logits(x), Y))
+    with pytest.raises(ValueError, match=r"objective.decoupled must be 0 with objective.binary, got 0.1"):
+        Objective(decoupled=0.1, binary=True)
 
 
 @pytest.mark.parametrize("clean_head", [True, False])
@@ -176,6 +187,7 @@ def test_error_labels_out_of_range(x, binary):
         ("clean_crop", 1.5),
         ("smoothing", 1.0),
         ("smoothing", -0.1),
+        ("decoupled", -0.1),
     ],
 )
 def test_error_bad_objectives_are_refused_by_name(field, value):

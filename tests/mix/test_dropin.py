@@ -14,7 +14,7 @@ from samix.mixups.latent import LatentMixup
 from samix.nn.zoo import build_encoder
 
 CLASSES = 5
-ATTENTIVE = {"tokenmix", "transmix"}
+ATTENTIVE = {"smmix", "tokenmix", "transmix"}
 INSIDE = {name for name, kind in MIXUPS.items() if issubclass(kind, LatentMixup)} | {"transmix"}
 ON_IMAGES = [name for name in MIXUPS if name not in INSIDE]
 MODES = ["batch", "pair", "elem"]
@@ -229,7 +229,8 @@ def test_value_alpha_reaches_every_policy():
         ({"prob": 1.5}, r"prob must lie in \[0, 1\], got 1.5"),
         ({"smoothing": 1.0}, r"smoothing must lie in \[0, 1\), got 1.0"),
         ({"alpha": 0.0}, "mixup.alpha must be positive, got 0.0"),
-        ({"policy": "samix"}, r"'samix' learns its masks .* samix.SAMix.wrap"),
+        ({"policy": "samix"}, r"'samix' learns its masks .* samix.SAMix.wrap\(.*samix.LearnedMixup"),
+        ({"policy": "adautomix"}, r"'adautomix' learns its masks .* samix.AdAutoMixed"),
         ({"classes": 0}, "classes must be a whole number of at least 1, got 0"),
         ({"policy": {"mixup": -1.0}}, "probabilities must be 0 or more"),
         ({"policy": []}, "at least one policy"),

@@ -21,7 +21,7 @@ def make_hints(x: Tensor) -> Hints:
     def teacher(images: Tensor) -> Tensor:
         return F.adaptive_avg_pool2d(images.float(), 2).flatten(1).repeat(1, 3)[:, :5] * 10
 
-    return Hints(pixels.to(x.dtype), saliency, attention, maps, teacher)
+    return Hints(pixels.to(x.dtype), saliency, attention, maps, teacher, activation=maps[:, 0])
 
 
 @pytest.fixture

@@ -110,7 +110,7 @@ def recipe_with(mixup: str) -> Recipe:
     )
 
 
-@pytest.mark.parametrize("mixup", LEARNED_MIXUPS)
+@pytest.mark.parametrize("mixup", [name for name in LEARNED_MIXUPS if name != "adautomix"])  # it came later
 def test_value_old_settings_of_learned_mixups_under_the_names_of_today(mixup, as_before):
     recipe = recipe_with(mixup)
     old = as_before(to_dict(recipe))

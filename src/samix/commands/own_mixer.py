@@ -21,7 +21,7 @@ def mixer_of_run(run: Path) -> FrozenMixer:
     if not recipe.mixup.learned:
         name = policy_name(recipe)
         raise ValueError(
-            f"{run} learns no masks: its mixup is {name!r}. Mixers come out of runs with samix or automix."
+            f"{run} learns no masks: its mixup is {name!r}. Mixers come out of runs with a learned mixup."
         )
     adjusting = recipe.mixup.adjusting
     painted = replace(adjusting, margin=1.0)  # every mean is near enough to lam

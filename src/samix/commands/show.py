@@ -157,7 +157,8 @@ def own_hints(pictures: Tensor) -> Hints:
         distance = (thumbnails(images)[:, None] - known[None]).square() * weight[None]
         return -20 * distance.sum(dim=(2, 3, 4))
 
-    return Hints(x, saliency, cells / cells.sum(dim=(1, 2), keepdim=True), cells[:, None], teacher)
+    attention = cells / cells.sum(dim=(1, 2), keepdim=True)
+    return Hints(x, saliency, attention, cells[:, None], teacher, activation=cells)
 
 
 def thumbnails(images: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from samix.core.boxes import Detections, Patch, mix_boxes
 from samix.core.pairing import Pairing
-from samix.core.shapes import Images, Index, Lam, Mask, Scalar, SoftLabels
+from samix.core.shapes import Images, Index, Lam, Mask, PerSample, Scalar, SoftLabels
 
 Criterion = Callable[[Tensor, Tensor], Tensor]
 Sources = Callable[[Tensor], tuple[Tensor, Tensor]]
@@ -73,10 +73,8 @@ class Mixed(NamedTuple):
         """The parents and label weights of every image; for a pair, (i, j) and (lam, 1 - lam)."""
         if self.parents is not None:
             return self.parents
-        lam, index = self.pairing
-        first = torch.arange(len(index), device=index.device)
-        lam = lam.expand(len(index))
-        return Parents(torch.stack([first, index], dim=1), torch.stack([lam, 1 - lam], dim=1))
+        lam = self.pairing.lam.expand(len(self.pairing.index))
+        return pair_parents(self.pairing.index, lam, 1 - lam)
 
     def labels(self, y: Tensor) -> tuple[Tensor, Tensor, Lam]:
         """(y_a, y_b, lam) for any loss: `lam * loss(y_a) + (1 - lam) * loss(y_b)`."""
@@ -179,6 +177,12 @@ class Mixed(NamedTuple):
 def trailing_ones(values: Tensor, count: int) -> Tensor:
     """The values with `count` more axes of length 1, to weigh tensors that have these axes."""
     return values.view(*values.shape, *[1] * count)
+
+
+def pair_parents(index: Index, first: PerSample, second: PerSample) -> Parents:
+    """Pairs as parents: image i with weight first[i], its partner index[i] with weight second[i]."""
+    own = torch.arange(len(index), device=index.device)
+    return Parents(torch.stack([own, index], dim=1), torch.stack([first, second], dim=1))
 
 
 def one_hot(y: Tensor, classes: int) -> SoftLabels:

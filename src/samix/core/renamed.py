@@ -39,7 +39,7 @@ ADDED_TO_POLICIES: dict[str, dict[str, Any]] = {
 ADDED_TO_RECIPES: dict[str, dict[str, Any]] = {
     "data": {"test": "val", "test_zoom": None, "shrink": None},
     "encoder": {"layer": None, "weights": None, "frozen": 0, "freeze_norm": False},
-    "objective": {"mix_until": 1.0},
+    "objective": {"mix_until": 1.0, "decoupled": 0.0},
     "optimizer": {"head_lr": 1.0, "layer_decay": 1.0},
 }
 """The same of every recipe, by group."""

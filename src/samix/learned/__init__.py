@@ -15,6 +15,7 @@ Section 3.3 and appendix A.2, how both are trained
     Eq. (13)            LearnedMixing.mixer_step        the Mixer learns through the frozen copy
     Eq. (14)            LearnedMixing.after_step        the momentum copy follows
     AutoMix             AutoMixed                       automix.py: what SAMix grew out of
+    AdAutoMix           AdAutoMix                       adautomix.py: AutoMix's Mixer as an adversary
     SAMix-P             FrozenMixer                     frozen.py: trained before, then a policy like others
     SAMix-I             SAMixI                          samix_i.py: without labels, on instances
     SAMix-C             SAMixC                          samix_c.py: without labels, on clusters, which
@@ -27,6 +28,7 @@ method shares them. A new learned mixup is one file here, whose settings have `b
 `LEARNED` or `LEARNED_WITHOUT_LABELS`.
 """
 
+from samix.learned.adautomix import AdAutoMix, AdAutoMixed, Adversary
 from samix.learned.automix import AutoMixed
 from samix.learned.cluster_mixing import (
     ClusteredInterIntra,
@@ -44,7 +46,11 @@ from samix.learned.samix_i import InstanceMixup, SAMixI
 from samix.learned.shifting import shift_mask
 from samix.learned.watch import MixerWatch
 
-LEARNED: dict[str, type[LearnedMixup]] = {"automix": AutoMixed, "samix": LearnedMixup}
+LEARNED: dict[str, type[LearnedMixup]] = {
+    "automix": AutoMixed,
+    "adautomix": AdAutoMixed,
+    "samix": LearnedMixup,
+}
 """Mixups that are learned beside a classifier, by the name that `--mixup` takes."""
 LEARNED_WITHOUT_LABELS: dict[str, type[InstanceMixup]] = {"samix-i": InstanceMixup, "samix-c": ClusterMixup}
 """Mixups that are learned beside a self-supervised method."""
@@ -58,7 +64,10 @@ __all__ = [
     "CLUSTERED",
     "LEARNED",
     "LEARNED_WITHOUT_LABELS",
+    "AdAutoMix",
+    "AdAutoMixed",
     "Adjusting",
+    "Adversary",
     "AutoMixed",
     "ClusterMixing",
     "ClusterMixup",

@@ -25,6 +25,7 @@ from samix.core.schedules import held_cosine
 from samix.core.shapes import AnyLabels, Images, Logits, Maps, Mask, Scalar, Size
 from samix.learned.losses import EtaBalanced, MaskLoss, eta_balanced, evidence_loss, mask_loss, vital_signs
 from samix.learned.mixer import Adjusting, Mixer, MixerConfig, bernoulli
+from samix.methods.around.mixing import Mixing
 from samix.methods.supervised import Objective, Supervised, part_of
 from samix.nn.conventions import count_prefix_tokens
 from samix.nn.encoder import Encoder, momentum_copy, momentum_update
@@ -261,9 +262,11 @@ class SAMix(LearnedMixing):
 
     method: Supervised
     momentum: Supervised
+    defaults: ClassVar[type[LearnedMixup]] = LearnedMixup
+    """The settings where none are given."""
 
     def __init__(self, method: Supervised, mixer: Mixer, settings: MixerTraining | None = None) -> None:
-        super().__init__(method, mixer, settings or LearnedMixup())
+        super().__init__(method, mixer, settings or self.defaults())
         # In train mode whatever the network was in: eval mode would keep its first batch statistics for good.
         self.momentum = momentum_copy(method).train()
 
@@ -273,7 +276,7 @@ class SAMix(LearnedMixing):
         network: nn.Module,
         layer: str,
         classes: int,
-        settings: MixerTraining | None = None,
+        settings: LearnedMixup | None = None,
         *,
         objective: Objective | None = None,
         size: int | Size = 32,
@@ -284,6 +287,7 @@ class SAMix(LearnedMixing):
     ) -> "SAMix":
         """SAMix around a classifier (images -> logits) of your own; the Mixer reads the map of `layer`.
 
+        `settings` of type `AutoMixed` or `AdAutoMixed` make it AutoMix or AdAutoMix.
         `Objective(clean_weight=1)` adds the paper's clean branch with a linear head of its own beside your
         classifier's last layer, `head`; with `clean_head=False` they share it.
         `size` is a picture size that the network accepts, one number or height and width: one black picture
@@ -313,7 +317,7 @@ class SAMix(LearnedMixing):
             network, layer, channels_last=channels_last, prefix_tokens=prefix_tokens, norm=norm, head=head
         )
         method = Supervised.around(encoder, classes, objective, size)
-        settings, (channels, _) = settings or LearnedMixup(), encoder.probe(size)
+        channels, _ = encoder.probe(size)
         seen = run_frozen(encoder, lambda frozen: frozen.maps(frozen.black(size)))
         if seen.shape[2:] == (1, 1):
             warnings.warn(
@@ -321,7 +325,9 @@ class SAMix(LearnedMixing):
                 "choose from, and all masks are even. Name an earlier layer.",
                 stacklevel=2,
             )
-        return cls(method, settings.mixer.build(channels).to(encoder.black(size).device), settings)
+        side = size if isinstance(size, int) else min(size)
+        model = (settings or cls.defaults()).build(method, Context(channels, side, Mixing))
+        return model.to(encoder.black(size).device)
 
     def forward(  # type: ignore[override]
         self, x: Images, y: Tensor | None = None, progress: float = 0.0
@@ -346,9 +352,11 @@ class SAMix(LearnedMixing):
 
         # The Mixer learns through the frozen momentum copy, Eq. (13).
         losses = Losses(encoder, lam=pairing.lam)
-        return self.mixer_step(
-            losses, x, z, progress, lambda x_mix, pairing: self.judge(x_mix, pairing, y[: len(x_mix)])
-        )
+
+        def judge(x_mix: Images, pairing: Pairing) -> Judgement:
+            return self.judge(x_mix, pairing, x[: len(x_mix)], y[: len(x_mix)])
+
+        return self.mixer_step(losses, x, z, progress, judge)
 
     def predict(self, x: Images) -> Logits:
         """The logits of the head that learns from mixed images."""
@@ -356,10 +364,13 @@ class SAMix(LearnedMixing):
             raise ValueError("training needs labels: model(x, y, progress). In eval mode, model(x) predicts.")
         return self.method.logits(x)
 
-    def judge(self, x_mix: Images, pairing: Pairing, y: AnyLabels) -> Judgement:
-        """Eq. (8) on the momentum copy's logits of mixtures, y the labels of their first images."""
-        logits, s = self.momentum.logits(x_mix), self.settings
-        return Judgement(eta_balanced(logits, y, pairing, s.eta, s.local))
+    def judge(self, x_mix: Images, pairing: Pairing, x: Images, y: AnyLabels) -> Judgement:
+        """What the momentum copy makes of mixtures; x, y are their first images with their labels."""
+        return Judgement(self.judge_logits(self.momentum.logits(x_mix), pairing, y))
+
+    def judge_logits(self, logits: Logits, pairing: Pairing, y: AnyLabels) -> EtaBalanced:
+        """Eq. (8) on the logits of mixtures."""
+        return eta_balanced(logits, y, pairing, self.settings.eta, self.settings.local)
 
     @property
     def frozen_copy(self) -> Supervised:

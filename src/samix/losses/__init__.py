@@ -7,6 +7,7 @@ from samix._moved import find_moved
 from samix.losses.classification import (
     LabelLoss,
     cross_entropy,
+    decoupled_cross_entropy,
     jensen_shannon,
     mixup_cross_entropy,
     soft_binary_cross_entropy,
@@ -16,6 +17,7 @@ from samix.losses.contrastive import info_nce, mixup_info_nce
 __all__ = [
     "LabelLoss",
     "cross_entropy",
+    "decoupled_cross_entropy",
     "info_nce",
     "jensen_shannon",
     "mixup_cross_entropy",

@@ -96,6 +96,33 @@ def soft_binary_cross_entropy(logits: Logits, targets: SoftLabels) -> Scalar:
     return loss.sum(dim=1).mean()
 
 
+SHOWN = 1e-3
+"""A class belongs to a mixture if its label weighs more than this, as in OpenMixup."""
+
+
+def decoupled_cross_entropy(logits: Logits, labels: SoftLabels) -> Scalar:
+    """sum over the classes i of a mixture of -log e^(v_i) / (e^(v_i) + sum_(c not in the mixture) e^(v_c)),
+    mean over the batch: the decoupled regularizer of Decoupled Mixup (arXiv 2203.10761).
+
+    Every class of a mixture is told from the classes that are not in it, whatever its share; unlike in a
+    softmax over all classes, they do not take probability from each other. `labels` are soft and not
+    smoothed; a picture of one class costs nothing. The paper adds eta times this to mixup cross-entropy.
+
+    Two classes of a mixture, of 4, undecided: each competes with the 2 others and gets 1/3.
+
+    >>> rows = torch.tensor([[0.9, 0.1, 0.0, 0.0]])
+    >>> round(decoupled_cross_entropy(torch.zeros(1, 4), rows).exp().item(), 3)
+    9.0
+    >>> sure_of_both = torch.tensor([[9.0, 9.0, -9.0, -9.0]])
+    >>> decoupled_cross_entropy(sure_of_both, rows).item() < 1e-6 < cross_entropy(sure_of_both, rows).item()
+    True
+    """
+    logits, shown = widen(logits), labels > SHOWN
+    others = logits.masked_fill(shown, -torch.inf).logsumexp(dim=1, keepdim=True)  # [B, 1]
+    losses = (F.softplus(others - logits) * shown).sum(dim=1)
+    return (losses * (shown.sum(dim=1) > 1)).mean()
+
+
 def jensen_shannon(logits: Logits, logits_1: Logits, logits_2: Logits) -> Scalar:
     """(KL(p | M) + KL(p_1 | M) + KL(p_2 | M)) / 3, M = clamp((p + p_1 + p_2) / 3, 1e-7, 1), mean over the
     batch.
@@ -132,6 +159,8 @@ class LabelLoss(NamedTuple):
     """Binary cross-entropy per class (MBCE) instead of softmax cross-entropy (MCE)."""
     two_hot: bool = False
     """With `binary`: the target of a mixture is 1 for both classes (RSB)."""
+    decoupled: float = 0.0
+    """eta of Decoupled Mixup: the weight of `decoupled_cross_entropy` beside mixup cross-entropy."""
 
     def clean(self, logits: Logits, y: AnyLabels) -> Scalar:
         """CE(y_i, p_i), SAMix Eq. (1), or its binary form."""
@@ -140,6 +169,13 @@ class LabelLoss(NamedTuple):
         return cross_entropy(logits, y, self.smoothing)
 
     def mixed(self, logits: Logits, mixed: Mixed, y: AnyLabels) -> Scalar:
+        """Mixup cross-entropy, plus eta times the decoupled regularizer where that is asked for."""
+        loss = self.mixup(logits, mixed, y)
+        if not self.decoupled:
+            return loss
+        return loss + self.decoupled * decoupled_cross_entropy(logits, mixed.soft_labels(y, self.classes))
+
+    def mixup(self, logits: Logits, mixed: Mixed, y: AnyLabels) -> Scalar:
         """Mixup cross-entropy, SAMix Eq. (3), or its binary form."""
         if self.binary:
             target = mixed.soft_labels(y, self.classes)

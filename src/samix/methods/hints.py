@@ -10,6 +10,7 @@ from torch.nn import functional as F
 from samix.core.images import to_pixels
 from samix.core.shapes import Images, Maps, Saliency, Scalar, Stats
 from samix.mixups.base import Hints
+from samix.nn.activation import class_activation
 from samix.nn.attention import class_attention
 from samix.nn.conventions import as_logits
 from samix.nn.frozen import freeze, run_frozen
@@ -19,7 +20,7 @@ class Supplier(NamedTuple):
     """Where each hint comes from; `None` where nothing can supply it."""
 
     network: nn.Module | None = None
-    """Images -> logits; gives saliency and attention, and stands in for a missing teacher."""
+    """Images -> logits; gives saliency, attention and, as a missing teacher, class activation maps."""
     maps: Callable[[Images], Maps] | None = None
     """Images -> the feature maps that AttentiveMix reads."""
     teacher: nn.Module | None = None
@@ -38,6 +39,9 @@ class Supplier(NamedTuple):
             "maps": lambda: None if self.maps is None else self.maps(x),
             "teacher": lambda: teacher_of(self.teacher or self.require_network("teacher")),
             "labels": lambda: y,
+            "activation": lambda: class_activation(
+                self.teacher or self.require_network("class activation maps"), x, y
+            ),
         }
         return Hints(**{name: makers[name]() for name in needs})  # type: ignore[arg-type]
 

@@ -45,14 +45,22 @@ class Objective:
     """Soft-target binary cross-entropy (MBCE) instead of softmax cross-entropy (MCE)."""
     two_hot: bool = False
     """With `binary`: the target of a mixture is 1 for both classes (RSB) instead of lam and 1 - lam."""
+    decoupled: float = 0.0
+    """eta of Decoupled Mixup (arXiv 2203.10761): weight of the term that tells each class of a mixture from
+    all classes that are not in it; 0 leaves it out."""
 
     def __post_init__(self) -> None:
-        check_not_negative(self, "objective", "clean_weight")
+        check_not_negative(self, "objective", "clean_weight", "decoupled")
         check_positive_share(self, "objective", "clean_fraction", "clean_crop", "mix_until")
         check_below_one(self, "objective", "smoothing")
         if self.two_hot and not self.binary:
             raise ValueError(
                 "objective.two_hot needs objective.binary: softmax cannot give 1 to two classes."
+            )
+        if self.decoupled and self.binary:
+            raise ValueError(
+                f"objective.decoupled must be 0 with objective.binary, got {self.decoupled}: a loss of each "
+                "class by itself couples none, so there is nothing to decouple."
             )
 
     def mixes_at(self, progress: float) -> bool:
@@ -85,7 +93,11 @@ class Supervised(Model):
         self.encoder, self.head, self.clean_head = encoder, head, clean_head
         self.classes, self.objective = classes, objective or Objective()
         self.loss = LabelLoss(
-            classes, self.objective.smoothing, self.objective.binary, self.objective.two_hot
+            classes,
+            self.objective.smoothing,
+            self.objective.binary,
+            self.objective.two_hot,
+            self.objective.decoupled,
         )
 
     @classmethod

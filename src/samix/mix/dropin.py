@@ -47,9 +47,9 @@ class Mix:
         smoothing: label smoothing.
         off_epoch: from this epoch on (`set_epoch`) batches stay as they are.
         generator: a CPU generator for reproducible mixing; None uses torch's own.
-        model: the network, for policies that need its saliency or attention.
+        model: the network, for policies that need its saliency, attention or class activation maps.
         layer: name of the model's layer whose maps AttentiveMix reads.
-        teacher: a frozen classifier, for SuperMix; None takes the model.
+        teacher: a frozen classifier, for SuperMix and SnapMix; None takes the model.
         mean, std: how the images were normalised, for policies that look at pixels.
         keys: names of images and labels in batches that are dictionaries; None recognises the usual ones.
         per_frame: give every frame of a video a mask of its own.
@@ -262,7 +262,7 @@ class Mix:
         """The batch with the drawn lam as label weight where that was asked for."""
         if self.correct_lam or mixed.parents is not None:
             return mixed
-        return mixed._replace(pairing=Pairing(*drawn))
+        return mixed._replace(pairing=Pairing(drawn.lam, mixed.pairing.index))
 
 
 def check_batch(x: Tensor, y: Target) -> None:

@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import Any, TypeAlias
 
 from samix.core.words import suggest
+from samix.learned import LEARNED
 from samix.mixups import MIXUPS, CutMix, MixUp, Policy
 from samix.mixups.switch import Switch, Switching
 
@@ -68,9 +69,11 @@ def find_policy(policy: str | Policy) -> Policy:
         return policy
     if not isinstance(policy, str):
         raise ValueError(f"a policy is a name or a samix.Policy; got {policy!r}.")
-    if policy in ("samix", "automix"):
+    if policy in LEARNED:
+        settings = LEARNED[policy].__name__
         raise ValueError(
-            f"{policy!r} learns its masks together with your network: use samix.SAMix.wrap(network, ...)."
+            f"{policy!r} learns its masks together with your network: use samix.SAMix.wrap(network, layer, "
+            f"classes, samix.{settings}())."
         )
     if policy == "samix-p":
         raise ValueError("'samix-p' is a trained Mixer: Mix(samix.load_mixer('runs/...'), classes).")

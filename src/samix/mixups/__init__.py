@@ -13,6 +13,7 @@ from samix.mixups.comixup import CoMixup
 from samix.mixups.cutmix import CutMix
 from samix.mixups.fmix import FMix
 from samix.mixups.gridmix import GridMix
+from samix.mixups.guidedmixup import GuidedMixup
 from samix.mixups.latent import LatentMixup
 from samix.mixups.manifoldmix import ManifoldMix
 from samix.mixups.mixup import MixUp
@@ -20,7 +21,9 @@ from samix.mixups.patchup import PatchUp
 from samix.mixups.puzzlemix import PuzzleMix
 from samix.mixups.resizemix import ResizeMix
 from samix.mixups.saliencymix import SaliencyMix
+from samix.mixups.smmix import SMMix
 from samix.mixups.smoothmix import SmoothMix
+from samix.mixups.snapmix import SnapMix
 from samix.mixups.supermix import SuperMix
 from samix.mixups.switch import MixupCutMix, Switch
 from samix.mixups.tokenmix import TokenMix
@@ -36,15 +39,18 @@ MIXUPS: dict[str, type[Policy]] = {
     "resizemix": ResizeMix,
     "saliencymix": SaliencyMix,
     "attentivemix": AttentiveMix,
+    "guidedmixup": GuidedMixup,
     "puzzlemix": PuzzleMix,
     "comixup": CoMixup,
     "supermix": SuperMix,
+    "snapmix": SnapMix,
     "augmix": AugMix,
     "manifoldmix": ManifoldMix,
     "patchup": PatchUp,
     "alignmix": AlignMix,
     "transmix": TransMix,
     "tokenmix": TokenMix,
+    "smmix": SMMix,
 }
 
 __all__ = [
@@ -56,6 +62,7 @@ __all__ = [
     "CutMix",
     "FMix",
     "GridMix",
+    "GuidedMixup",
     "Hints",
     "LatentMixup",
     "ManifoldMix",
@@ -67,8 +74,10 @@ __all__ = [
     "Policy",
     "PuzzleMix",
     "ResizeMix",
+    "SMMix",
     "SaliencyMix",
     "SmoothMix",
+    "SnapMix",
     "SuperMix",
     "Switch",
     "TokenMix",

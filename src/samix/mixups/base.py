@@ -34,6 +34,8 @@ class Hints(NamedTuple):
     """A frozen classifier: images -> logits, differentiable with respect to the images."""
     labels: Labels | None = None
     """Labels, or pseudo labels, of the images."""
+    activation: AttentionMap | None = None
+    """Class activation map of each image for its own label, on any scale."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -10,10 +10,9 @@ draws tau as OpenMixup does.
 
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
 
 import torch
-from jaxtyping import Bool, Int, Shaped
+from jaxtyping import Shaped
 from torch import Tensor
 
 from samix.core.boxes import Patch
@@ -21,26 +20,7 @@ from samix.core.mixed import Mixed, blend, in_format_of
 from samix.core.pairing import Pairing, draw_lam
 from samix.core.shapes import Images, Index, Lam, RandomSource, Size
 from samix.mixups.base import Hints, Policy, mean_of
-
-
-class Interval(NamedTuple):
-    """The pixels [start, start + length) along one axis, for every sample."""
-
-    start: Int[Tensor, "B"]
-    length: Int[Tensor, "B"]
-
-    def offset(self, size: int) -> Int[Tensor, "B _"]:
-        """The position of each pixel of the axis, counted from the start of the interval."""
-        return torch.arange(size, device=self.start.device)[None] - self.start[:, None]
-
-    def inside(self, size: int) -> Bool[Tensor, "B _"]:
-        """True at the pixels of the interval."""
-        return (self.offset(size) >= 0) & (self.offset(size) < self.length[:, None])
-
-    def nearest(self, size: int) -> Int[Tensor, "B _"]:
-        """Which pixel of the whole axis each pixel of the interval shows; any pixel outside of it."""
-        length = self.length.clamp(min=1)[:, None]  # an empty interval shows nothing
-        return (self.offset(size) * size // length).clamp(0, size - 1)
+from samix.mixups.regions import Interval
 
 
 def draw_interval(size: int, length: Tensor, generator: RandomSource = None) -> Interval:

@@ -22,7 +22,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from samix.core.checks import check_share
-from samix.core.mixed import Mixed, Parents, blend_pairs
+from samix.core.mixed import Mixed, blend_pairs, pair_parents
 from samix.core.pairing import Pairing
 from samix.core.shapes import AttentionMap, Images, Index, Lam, Mask, PerSample, RandomSource, Size
 from samix.mixups.base import Hints, Policy, mean_of
@@ -148,6 +148,4 @@ class TokenMix(Policy):
         lam = torch.where(total > 0, first / total, mean_of(mask))
         if self.normalized:
             return Mixed(x_mix, mask, Pairing(lam, index))
-        pairs = torch.stack([torch.arange(len(index), device=index.device), index], dim=1)
-        shares = Parents(pairs, torch.stack([first, second], dim=1))
-        return Mixed(x_mix, mask, Pairing(lam, index), parents=shares)
+        return Mixed(x_mix, mask, Pairing(lam, index), parents=pair_parents(index, first, second))

@@ -7,7 +7,7 @@ from samix.data import Data
 from samix.engine.machine import Machine
 from samix.engine.optim import Optimizer
 from samix.engine.training import Training
-from samix.learned import Adjusting, AutoMixed, LearnedMixup, MaskLoss, MixerConfig
+from samix.learned import AdAutoMixed, Adjusting, AutoMixed, LearnedMixup, MaskLoss, MixerConfig
 from samix.methods.supervised import Objective
 from samix.mixups import CutMix, MixUp
 from samix.nn.zoo import Network
@@ -45,6 +45,7 @@ DEMO = Family(
         "cutmix-clean": row(BASE, CutMix(alpha=1.0, box="paper"), clean=1.0),
         "samix": row(BASE, FINDING, learned=LIVELY, clean=1.0),
         "automix": row(BASE, AutoMixed(), clean=1.0),
+        "adautomix": row(BASE, AdAutoMixed(), clean=1.0),
     },
 )
 

@@ -11,6 +11,7 @@ WORDS = {
     "mixup": "fades one picture into another",
     "cutmix": "pastes a box of one picture into another",
     "automix": "learns masks from the features of both pictures",
+    "adautomix": "learns masks that make mixtures hard for the classifier, yet like both pictures",
     "samix": "learns, while the classifier trains, which pixels to take from which picture",
     "samix-i": "learns which pixels to take from which picture, so that both can be told from all others",
     "samix-c": "learns the same, so that the clusters of both can be told from all others",

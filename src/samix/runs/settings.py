@@ -13,8 +13,8 @@ NOT_LEARNED_FROM = ("eval_every", "tested_last", "save_every", "data.root", "dat
 """Settings that change where or when a run works, not what it learns."""
 LEARNED_GROUPS = tuple(dict.fromkeys([*ADDED, *(new.partition(".")[0] for new in OLD_NAMES.values())]))
 """Groups of their settings."""
-LEARNED_MIXUPS = ("automix", "samix", "samix-i", "samix-c")
-"""Mixups whose settings had other names before 0.2."""
+LEARNED_MIXUPS = ("automix", "adautomix", "samix", "samix-i", "samix-c")
+"""Mixups whose settings had other names before 0.2, or whose parts had."""
 
 
 def flatten(values: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:

@@ -62,9 +62,9 @@ def test_value_behind_mix_until_the_clean_batch_is_learned_from(policy):
 
 
 @pytest.mark.parametrize("batch", [1, 2, 3])
-@pytest.mark.parametrize("binary", [False, True])
-def test_value_any_batch(policy, batch, binary):
-    losses = build(policy, binary=binary)(images(batch), Y[:batch])
+@pytest.mark.parametrize("objective", [{}, {"binary": True}, {"decoupled": 0.1}], ids=str)
+def test_value_any_batch(policy, batch, objective):
+    losses = build(policy, **objective)(images(batch), Y[:batch])
     assert losses.total.isfinite()
 
 

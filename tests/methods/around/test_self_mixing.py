@@ -11,13 +11,14 @@ from torch import Tensor
 from samix.core.mixed import Mixed, Parents
 from samix.core.pairing import Pairing
 from samix.core.shapes import Stats
-from samix.methods.around.self_mixing import SelfMixing
+from samix.methods.around.self_mixing import LABELLED, SelfMixing
 from samix.methods.ssl.base import Observed, SelfSupervised, Terms, views_of
 from samix.mixups import MIXUPS, CutMix, LatentMixup, ManifoldMix, MixUp, Policy, TransMix
 from samix.nn.zoo import build_encoder
 
 INDEX = torch.tensor([2, 0, 3, 1])
-ATTENTIVE = {"transmix", "tokenmix"}
+ATTENTIVE = {"transmix", "tokenmix", "smmix"}
+REFUSED = [name for name, kind in MIXUPS.items() if LABELLED.keys() & set(kind().needs)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -268,7 +269,7 @@ def build(selfsup, name: str, policy: str) -> SelfMixing:
 
 
 @pytest.mark.parametrize("name", ["moco-v2", "byol"])
-@pytest.mark.parametrize("policy", [name for name, cls in MIXUPS.items() if "teacher" not in cls().needs])
+@pytest.mark.parametrize("policy", [name for name in MIXUPS if name not in REFUSED])
 def test_value_every_policy_runs(selfsup, two_views, name, policy):
     model = build(selfsup, name, policy)
     modes = [module.training for module in model.modules()]
@@ -280,9 +281,10 @@ def test_value_every_policy_runs(selfsup, two_views, name, policy):
     assert all(p.grad is None for p in model.method.momentum.parameters())
 
 
-@pytest.mark.parametrize("policy", [name for name, cls in MIXUPS.items() if "teacher" in cls().needs])
-def test_error_policies_with_a_teacher(selfsup, two_views, policy):
-    message = f"{MIXUPS[policy].__name__} needs a classifier as teacher, .* choose another --mixup"
+@pytest.mark.parametrize("policy", REFUSED)
+def test_error_policies_that_need_labels(selfsup, two_views, policy):
+    lacks = "a classifier as teacher" if policy == "supermix" else "class activation maps"
+    message = f"{MIXUPS[policy].__name__} needs {lacks}.*, .* Choose another --mixup"
     with pytest.raises(ValueError, match=message):
         build(selfsup, "moco-v2", policy)(*two_views())
 
@@ -338,7 +340,7 @@ def test_value_picture(selfsup, two_views):
     pairing = Pairing(torch.tensor([0.4]), torch.arange(8).roll(1))
     mixed = SelfMixing(selfsup("moco-v2"), MixUp()).picture(x, torch.zeros(8).long(), pairing)
     torch.testing.assert_close(mixed.x, 0.4 * x + 0.6 * x.roll(1, 0))
-    for policy in ("puzzlemix", "supermix"):
+    for policy in ("puzzlemix", *REFUSED):
         model = SelfMixing(selfsup("moco-v2"), MIXUPS[policy]())
         assert model.picture(x, torch.zeros(8).long(), pairing) is None
 

@@ -14,7 +14,12 @@ from samix.mixups.base import Hints, Policy
 from samix.mixups.switch import Choice, Switching
 from samix.nn.frozen import run_frozen
 
-LABELLED = {"teacher": "a classifier as teacher", "labels": "labels"}
+LABELLED = {
+    "teacher": "a classifier as teacher",
+    "labels": "labels",
+    "activation": "class activation maps of labels",
+}
+"""Hints that only labels give."""
 
 
 class SelfMixing(Around):
@@ -77,7 +82,7 @@ class SelfMixing(Around):
         """What the policy asks for. Without labels, what is salient is what the contrast depends on."""
         # Saliency may gather over processes, whose pairs may each have a policy: all compute it or none.
         needs = self.policy.needed(pairing) if world() == 1 else self.policy.needs
-        for name in {"teacher", "labels"} & set(needs):
+        for name in LABELLED.keys() & set(needs):
             raise ValueError(
                 f"{type(self.policy).__name__} needs {LABELLED[name]}, which self-supervised training does "
                 "not have. Choose another --mixup: inter-intra and puzzlemix-pl learn pseudo labels from "
@@ -108,7 +113,7 @@ class SelfMixing(Around):
     def picture(self, x: Images, y: Tensor, pairing: Pairing) -> Mixed | None:
         """The images as the policy mixes them, where that takes nothing but them and the encoder."""
         needs = self.policy.needed(pairing)
-        if {"saliency", "teacher", "labels"} & set(needs):
+        if {"saliency", *LABELLED} & set(needs):
             return None
         return self.policy.picture(x, pairing, self.supplier(needs, x, y))
 
