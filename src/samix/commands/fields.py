@@ -157,11 +157,11 @@ def explain(text: str, where: str) -> str:
     if named is None:
         return text
     field, value = named[1], named[2].strip()
-    value = "null" if value == "None" else value or "nothing"
+    value = "null" if value == "None" else value
     kinds = list(dict.fromkeys(re.findall(r"Expected a <class '(\w+)'>", text)))
     if literal := re.search(r"Expected a typing\.Literal\[(.*?)\]", text):
         words = re.findall(r"'([^']*)'", literal[1]) + ["null"] * ("NoneType" in kinds)
         return f"{where.removeprefix('--')}unknown {field} {suggest(value, words)}"
     if not kinds or not set(kinds) <= set(KINDS):
         return text
-    return f"{where}{field} must be {' or '.join(KINDS[kind] for kind in kinds)}, got {value}."
+    return f"{where}{field} must be {' or '.join(KINDS[kind] for kind in kinds)}, got {value or 'nothing'}."
