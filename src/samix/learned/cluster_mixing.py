@@ -10,7 +10,6 @@ Either is in eval mode, so that batch norm's statistics stay as they are.
 
 import re
 from dataclasses import dataclass, field
-from functools import partial
 from typing import ClassVar
 
 import torch
@@ -28,7 +27,7 @@ from samix.methods.ssl.base import Branch, Observed, SelfSupervised, Terms
 from samix.mixups.base import Hints, Policy
 from samix.mixups.interintra import InterIntra
 from samix.mixups.puzzlemix import PuzzleMix
-from samix.nn.encoder import Encoder, as_map, changing_output
+from samix.nn.encoder import Encoder, changing_output
 from samix.nn.frozen import freeze, run_frozen
 
 
@@ -105,8 +104,7 @@ def grad_cam(classifier: ClusterClassifier, x: Images, y: Labels) -> Saliency:
     with freeze(classifier), torch.enable_grad(), changing_output(encoder.network, last_stage(encoder), hold):
         evidence = -F.cross_entropy(classifier(x), y, reduction="sum")
         gradient = torch.autograd.grad(evidence, held)[0]
-    mapped = partial(as_map, channels_last=encoder.channels_last, prefix_tokens=encoder.prefix_tokens)
-    maps, slopes = mapped(held[0].detach()).float(), mapped(gradient).float()
+    maps, slopes = encoder.as_map(held[0].detach(), x).float(), encoder.as_map(gradient, x).float()
     cam = (slopes.mean(dim=(2, 3), keepdim=True) * maps).sum(dim=1, keepdim=True).relu()  # [B, 1, h, w]
     return F.interpolate(cam, size=x.shape[-2:], mode="bilinear", align_corners=False)[:, 0]
 
