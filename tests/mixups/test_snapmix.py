@@ -123,7 +123,7 @@ def test_value_targets_per_pixel_are_stretched_alike():
 
 
 def test_value_clipping_and_sums():
-    found = clip_interval(torch.tensor([0, 5, 9]), torch.tensor([4, 3, 8]), 10)
+    found = clip_interval(torch.tensor([-2, 4, 5]), torch.tensor([2, 6, 13]), 10)
     assert found.start.tolist() == [0, 4, 5] and found.length.tolist() == [2, 2, 5]
     region = Region(
         Interval(torch.tensor([1]), torch.tensor([2])), Interval(torch.tensor([0]), torch.tensor([3]))

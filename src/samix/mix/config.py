@@ -96,7 +96,9 @@ def read_policy(config: Any) -> tuple[Policy, float]:
     for key in values:
         if key not in known:
             raise ValueError(f"{name} has no setting {suggest(key, known)}")
-    settings = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
+    settings: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in values.items()
+    }
     return MIXUPS[name](**settings), float(share)
 
 

@@ -160,7 +160,7 @@ class Mix:
         mixed = self.mixed(batch.x, batch.y)
         return batch.pack(mixed.x, self.rows(mixed, batch.y))
 
-    def collate(self, samples: Sequence[Any]) -> Any:
+    def collate(self, samples: list[Any]) -> Any:
         """A mixed batch out of a loader's samples: `DataLoader(..., collate_fn=mix.collate)`."""
         return self(default_collate(samples))
 

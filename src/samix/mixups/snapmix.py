@@ -28,16 +28,16 @@ from samix.mixups.cutmix import draw_box
 from samix.mixups.regions import Interval, Region, stretch_into
 
 
-def clip_interval(centre: Tensor, side: Tensor, length: int) -> Interval:
-    """The pixels [centre - side // 2, centre + side // 2), cut off at the border."""
-    start, end = (centre - side // 2).clamp(min=0), (centre + side // 2).clamp(max=length)
-    return Interval(start, end - start)
+def clip_interval(start: Tensor, end: Tensor, length: int) -> Interval:
+    """The pixels [start, end), cut off at the border."""
+    start = start.clamp(min=0)
+    return Interval(start, end.clamp(max=length) - start)
 
 
 def draw_region(size: Size, lam: Lam, generator: RandomSource = None) -> Region:
     """Draws one of CutMix's boxes per lam."""
-    row, column, height, width = draw_box(size, lam, generator)
-    region = Region(clip_interval(row, height, size[0]), clip_interval(column, width, size[1]))
+    top, bottom, left, right = draw_box(size, lam, generator)
+    region = Region(clip_interval(top, bottom, size[0]), clip_interval(left, right, size[1]))
     return region.to(lam.device)
 
 
