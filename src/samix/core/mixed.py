@@ -6,8 +6,8 @@ from typing import NamedTuple
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
-from torch.nn import functional as F
 
+from samix.core.devices import at_hand
 from samix.core.pairing import Pairing
 from samix.core.shapes import Images, Index, Lam, Mask, Scalar, SoftLabels
 
@@ -167,8 +167,9 @@ def trailing_ones(values: Tensor, count: int) -> Tensor:
 def one_hot(y: Tensor, classes: int) -> SoftLabels:
     """Class indices [B] become one-hot rows [B, classes]; rows pass through unchanged."""
     if y.ndim == 1 and not y.is_floating_point():
-        check_labels(y, classes)
-        return F.one_hot(y.long(), classes).float()
+        if at_hand(y):
+            check_labels(y, classes)
+        return torch.zeros(len(y), classes, device=y.device).scatter_(1, y.long()[:, None], 1.0)
     if y.ndim == 2 and y.shape[1] == classes:
         return y.float()
     raise ValueError(
@@ -185,11 +186,11 @@ def smooth(rows: SoftLabels, smoothing: float) -> SoftLabels:
 def check_batch(x: object, y: Tensor, classes: int) -> None:
     """Refuses what is no batch of images, and labels that are no class indices or out of range.
 
-    On a GPU, a look at the range would cost a synchronisation, so it is left out there.
+    Only labels on the CPU are looked at: elsewhere that would cost a synchronisation.
     """
     check_images(x)
     check_indices(y, len(x))  # type: ignore[arg-type]
-    if not y.is_cuda:
+    if at_hand(y):
         check_labels(y, classes)
 
 
