@@ -13,6 +13,12 @@ def at_hand(values: Tensor) -> bool:
     return values.device.type == "cpu" and not torch.compiler.is_compiling()
 
 
+def within(values: Tensor, low: int, high: int) -> bool:
+    """Whether all values, of which there is at least one, lie in [low, high]; NaN does not."""
+    least, most = values.aminmax()
+    return least.item() >= low and most.item() <= high
+
+
 def send(values: Tensor, device: torch.device | str | None) -> Tensor:
     """The values on the device (None: where they are), which is not waited for.
 

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from samix.core.devices import at_hand
+from samix.core.devices import at_hand, within
 from samix.core.pairing import Pairing
 from samix.core.shapes import Images, Index, Lam, Mask, Scalar, SoftLabels
 
@@ -89,7 +89,7 @@ class Mixed(NamedTuple):
         """lam * y_i + (1 - lam) * y_j for any float target [B, ...]: rows of classes, numbers to regress."""
         if self.parents is None:
             lam, index = self.pairing
-            return torch.lerp(y[index], y[: len(index)], trailing_ones(lam.to(y), y.ndim - 1))
+            return torch.lerp(y.index_select(0, index), y[: len(index)], trailing_ones(lam.to(y), y.ndim - 1))
         index, share = self.parents
         return (trailing_ones(share.to(y), y.ndim - 1) * y[index]).sum(dim=1)
 
@@ -223,10 +223,10 @@ def check_indices(y: Tensor, count: int) -> None:
 
 def check_labels(y: Tensor, classes: int) -> None:
     """Refuses class indices outside [0, classes), naming the first bad one."""
-    bad = ((y < 0) | (y >= classes)).nonzero()
-    if len(bad):
-        where = int(bad[0])
-        raise ValueError(
-            f"labels must lie in [0, {classes - 1}] for {classes} classes; "
-            f"label {int(y[where])} at position {where} does not. Check the number of classes."
-        )
+    if len(y) == 0 or within(y, 0, classes - 1):
+        return
+    where = int(((y < 0) | (y >= classes)).nonzero()[0])
+    raise ValueError(
+        f"labels must lie in [0, {classes - 1}] for {classes} classes; "
+        f"label {int(y[where])} at position {where} does not. Check the number of classes."
+    )

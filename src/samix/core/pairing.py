@@ -6,7 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from samix.core.devices import at_hand, send
+from samix.core.devices import at_hand, send, within
 from samix.core.shapes import Index, Lam, RandomSource
 
 
@@ -45,9 +45,7 @@ def draw_derangement(count: int, generator: RandomSource = None) -> Index:
     A batch of 1 has no such permutation: its only image is its own partner.
     """
     order = torch.randperm(count, generator=generator)
-    index = torch.empty_like(order)
-    index[order] = order.roll(1)
-    return index
+    return torch.empty_like(order).scatter_(0, order, order.roll(1))
 
 
 def draw_pairing(
@@ -83,5 +81,5 @@ def check_pairing(pairing: Pairing, count: int) -> None:
         raise ValueError(f"lam must be a tensor of shape [1] or [{count}], one value per pair; got {lam!r}.")
     if not isinstance(index, Tensor) or index.shape != (count,):
         raise ValueError(f"index must name the partner of each of {count} images; got {index!r}.")
-    if at_hand(lam) and not ((lam >= 0) & (lam <= 1)).all():
+    if at_hand(lam) and not within(lam, 0, 1):
         raise ValueError(f"lam must lie in [0, 1], got {lam.tolist()}.")
