@@ -10,6 +10,7 @@ mixup (alpha .8). `per_sample` is timm's mode `elem`; its mode `pair` is in `sam
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from jaxtyping import Int
@@ -222,8 +223,8 @@ class MixupCutMix(Switching):
         check_share(self, "mixup", "switch_prob")
         check_words(self, "mixup")
 
-    @property
-    def members(self) -> tuple[Policy, ...]:
+    @cached_property  # each batch asks several times, and settings are checked anew whenever they are built
+    def members(self) -> tuple[Policy, ...]:  # type: ignore[override]
         return MixUp(alpha=self.mixup_alpha), CutMix(alpha=self.cutmix_alpha, box=self.box)
 
     @property
