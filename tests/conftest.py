@@ -23,7 +23,7 @@ torch.set_num_threads(1)
 settings.register_profile("samix", deadline=None, max_examples=30, derandomize=True)
 settings.load_profile("samix")
 
-pytest_plugins = ["local_hub", "processes", "selfsup", "tiny_runs", "written_runs"]
+pytest_plugins = ["local_hub", "processes", "selfsup", "tiny_runs", "untyped", "written_runs"]
 
 ROOT = Path(__file__).resolve().parent.parent
 GOLDEN = Path(os.environ.get("SAMIX_GOLDEN", ROOT.parent / "shared" / "golden"))

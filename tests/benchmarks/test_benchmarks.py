@@ -127,6 +127,7 @@ def test_value_mixups_prints_every_peer_beside_ours(monkeypatch, capsys):
     rows = json.loads(capsys.readouterr().out)["rows"]
     assert {(row["row"], row["peer"]) for row in rows} >= {
         ("mixup", "timm"),
+        ("mixup", "timm-clone"),
         ("mixup", "torchvision"),
         ("fmix", ""),
     }

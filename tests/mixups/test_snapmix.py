@@ -32,11 +32,8 @@ def ring(batch: int = 5) -> Tensor:
 
 def cut(box: tuple[int, int, int, int]) -> tuple[slice, slice]:
     """Rows and columns of one of CutMix's boxes, cut off at the border."""
-    row, column, height, width = box
-    return (
-        slice(max(row - height // 2, 0), min(row + height // 2, SIZE[0])),
-        slice(max(column - width // 2, 0), min(column + width // 2, SIZE[1])),
-    )
+    top, bottom, left, right = box
+    return slice(max(top, 0), min(bottom, SIZE[0])), slice(max(left, 0), min(right, SIZE[1]))
 
 
 def slow(

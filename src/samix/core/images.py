@@ -2,12 +2,13 @@
 
 import torch
 
+from samix.core.devices import send
 from samix.core.shapes import Images, RawImages, Stats
 
 
 def to_pixels(x: Images, stats: Stats) -> Images:
     """Normalised images back in [0, 1]."""
-    mean, std = (torch.tensor(values).to(x).view(1, -1, 1, 1) for values in stats)
+    mean, std = (send(torch.tensor(values, dtype=x.dtype), x.device).view(1, -1, 1, 1) for values in stats)
     return (x.detach() * std + mean).clamp(0, 1)
 
 

@@ -6,9 +6,9 @@ from typing import NamedTuple
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
-from torch.nn import functional as F
 
 from samix.core.boxes import Detections, Patch, mix_boxes
+from samix.core.devices import at_hand, within
 from samix.core.pairing import Pairing
 from samix.core.shapes import Images, Index, Lam, Mask, PerSample, Scalar, SoftLabels
 
@@ -90,7 +90,7 @@ class Mixed(NamedTuple):
         """lam * y_i + (1 - lam) * y_j for any float target [B, ...]: rows of classes, numbers to regress."""
         if self.parents is None:
             lam, index = self.pairing
-            return torch.lerp(y[index], y[: len(index)], trailing_ones(lam.to(y), y.ndim - 1))
+            return torch.lerp(y.index_select(0, index), y[: len(index)], trailing_ones(lam.to(y), y.ndim - 1))
         index, share = self.parents
         return (trailing_ones(share.to(y), y.ndim - 1) * y[index]).sum(dim=1)
 
@@ -188,8 +188,9 @@ def pair_parents(index: Index, first: PerSample, second: PerSample) -> Parents:
 def one_hot(y: Tensor, classes: int) -> SoftLabels:
     """Class indices [B] become one-hot rows [B, classes]; rows pass through unchanged."""
     if y.ndim == 1 and not y.is_floating_point():
-        check_labels(y, classes)
-        return F.one_hot(y.long(), classes).float()
+        if at_hand(y):
+            check_labels(y, classes)
+        return torch.zeros(len(y), classes, device=y.device).scatter_(1, y.long()[:, None], 1.0)
     if y.ndim == 2 and y.shape[1] == classes:
         return y.float()
     raise ValueError(
@@ -206,7 +207,7 @@ def smooth(rows: SoftLabels, smoothing: float) -> SoftLabels:
 def check_batch(x: object, y: Tensor, classes: int) -> None:
     """Refuses what is no batch of images, and labels that are no class indices, out of range, or no rows.
 
-    On a GPU, a look at the range would cost a synchronisation, so it is left out there.
+    Only labels on the CPU are looked at: elsewhere that would cost a synchronisation.
     """
     check_images(x)
     if not isinstance(y, Tensor):
@@ -214,7 +215,7 @@ def check_batch(x: object, y: Tensor, classes: int) -> None:
     if y.shape == (len(x), classes):  # type: ignore[arg-type]
         return  # one-hot or soft rows
     check_indices(y, len(x))  # type: ignore[arg-type]
-    if not y.is_cuda:
+    if at_hand(y):
         check_labels(y, classes)
 
 
@@ -247,10 +248,10 @@ def check_indices(y: Tensor, count: int) -> None:
 
 def check_labels(y: Tensor, classes: int) -> None:
     """Refuses class indices outside [0, classes), naming the first bad one."""
-    bad = ((y < 0) | (y >= classes)).nonzero()
-    if len(bad):
-        where = int(bad[0])
-        raise ValueError(
-            f"labels must lie in [0, {classes - 1}] for {classes} classes; "
-            f"label {int(y[where])} at position {where} does not. Check the number of classes."
-        )
+    if len(y) == 0 or within(y, 0, classes - 1):
+        return
+    where = int(((y < 0) | (y >= classes)).nonzero()[0])
+    raise ValueError(
+        f"labels must lie in [0, {classes - 1}] for {classes} classes; "
+        f"label {int(y[where])} at position {where} does not. Check the number of classes."
+    )

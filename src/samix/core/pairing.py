@@ -6,6 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from samix.core.devices import at_hand, send, within
 from samix.core.shapes import Index, Lam, RandomSource
 
 
@@ -44,9 +45,7 @@ def draw_derangement(count: int, generator: RandomSource = None) -> Index:
     A batch of 1 has no such permutation: its only image is its own partner.
     """
     order = torch.randperm(count, generator=generator)
-    index = torch.empty_like(order)
-    index[order] = order.roll(1)
-    return index
+    return torch.empty_like(order).scatter_(0, order, order.roll(1))
 
 
 def draw_pairing(
@@ -69,18 +68,18 @@ def draw_pairing(
     """
     lam = draw_lam(batch if per_sample else 1, alpha, generator)
     index = draw_derangement(batch, generator)
-    return Pairing(lam.to(device), index.to(device))
+    return Pairing(send(lam, device), send(index, device))
 
 
 def check_pairing(pairing: Pairing, count: int) -> None:
     """Refuses a pairing that is not for `count` images, or whose lam would extrapolate.
 
-    On a GPU, a look at lam would cost a synchronisation, so it is left out there.
+    Only a lam on the CPU is looked at: elsewhere that would cost a synchronisation.
     """
     lam, index = pairing.lam, pairing.index
     if not isinstance(lam, Tensor) or lam.shape not in ((1,), (count,)):
         raise ValueError(f"lam must be a tensor of shape [1] or [{count}], one value per pair; got {lam!r}.")
     if not isinstance(index, Tensor) or index.shape != (count,):
         raise ValueError(f"index must name the partner of each of {count} images; got {index!r}.")
-    if not lam.is_cuda and not ((lam >= 0) & (lam <= 1)).all():
+    if at_hand(lam) and not within(lam, 0, 1):
         raise ValueError(f"lam must lie in [0, 1], got {lam.tolist()}.")

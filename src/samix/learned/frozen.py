@@ -92,7 +92,9 @@ class FrozenMixer(Policy):
         """The learned masks; plain Mixup where lam is so near to 0 or 1 that there is nothing to decide."""
         assert hints.pixels is not None  # declared in `needs`
         lam, pixels = pairing.lam.to(x.device), as_colours(hints.pixels)
-        painted = self.painter.to(x.device)(pixels, Pairing(lam, pairing.index), x.shape[-2:])
+        if self.painter.mean.device != x.device:
+            self.painter.to(x.device)
+        painted = self.painter(pixels, Pairing(lam, pairing.index), x.shape[-2:])
         learned = self.adjusting.adjust(painted, lam)
         extreme = torch.minimum(lam, 1 - lam) <= max(self.adjusting.lam_margin, 1e-3)
         return torch.where(extreme.view(-1, 1, 1, 1), lam.view(-1, 1, 1, 1), learned).to(x)

@@ -7,6 +7,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from samix.core.devices import at_hand
 from samix.core.images import to_pixels
 from samix.core.shapes import Images, Maps, Saliency, Scalar, Stats
 from samix.mixups.base import Hints
@@ -53,10 +54,13 @@ class Supplier(NamedTuple):
 
 
 def pixels_of(x: Images, stats: Stats | None) -> Images:
-    """The images in [0, 1], un-normalised where it is known how they were normalised."""
+    """The images in [0, 1], un-normalised where it is known how they were normalised.
+
+    Images in another range are refused on the CPU; elsewhere a look would cost a synchronisation.
+    """
     if stats is not None:
         return to_pixels(x, stats)
-    if x.min() < 0 or x.max() > 1:
+    if at_hand(x) and (x.min() < 0 or x.max() > 1):
         raise ValueError(
             f"the policy needs pixels in [0, 1], but the images lie in [{float(x.min()):.2f}, "
             f"{float(x.max()):.2f}]: pass mean= and std= of your normalisation."

@@ -4,6 +4,7 @@ One mask for all frames: frames count as further channels. A mask per frame: fra
 whose partner is the same frame of the partner's clip. torchvision's `Video` has frames before channels.
 """
 
+import torch
 from torch import Tensor
 
 from samix.core.mixed import Mixed
@@ -66,7 +67,7 @@ def mix_frames(policy: Policy, x: Tensor, pairing: Pairing, generator: RandomSou
 def pair_frames(pairing: Pairing, batch: int, count: int) -> Pairing:
     """The pairing of `count` frames per clip: frame t of a clip with frame t of its partner."""
     lam = pairing.lam.expand(batch).repeat_interleave(count)
-    frame = pairing.index.new_tensor(range(count))
+    frame = torch.arange(count, device=pairing.index.device)
     frames = pairing._replace(lam=lam, index=(pairing.index[:, None] * count + frame).flatten())
     if isinstance(frames, Choice) and frames.member is not None and len(frames.member) > 1:
         frames.member = frames.member.repeat_interleave(count)

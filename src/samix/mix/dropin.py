@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.data import default_collate
 
+from samix.core.devices import send
 from samix.core.mixed import Mixed, check_images
 from samix.core.pairing import Pairing
 from samix.core.seeds import own_stream
@@ -249,7 +250,7 @@ class Mix:
         elif self.prob < 1:
             kept = self.paired(torch.rand(len(lam), generator=generator)) >= self.prob
             lam = torch.where(kept, torch.ones_like(lam), lam)
-        return pairing._replace(lam=lam.to(x.device), index=index.to(x.device))
+        return pairing._replace(lam=send(lam, x.device), index=send(index, x.device))
 
     def paired(self, values: Tensor) -> Tensor:
         """In pair mode, image i and image B - 1 - i share the value of the first of them."""

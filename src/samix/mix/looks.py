@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
+from samix.core.devices import at_hand
 from samix.core.shapes import Images, Maps, Stats
 from samix.mix.targets import Target
 from samix.nn.encoder import read_layer
@@ -29,8 +30,8 @@ def check_looked_at(needs: Sequence[str], stats: Stats | None, x: Images, y: Tar
 
 def warn_of_pixels(x: Images, stats: Stats | None) -> None:
     """Warns of images that were clearly not normalised by these numbers: the policy would see others."""
-    if stats is None:
-        return  # the supplier refuses images outside [0, 1]
+    if stats is None or not at_hand(x):
+        return  # without stats the supplier refuses images outside [0, 1]
     mean, std = (torch.tensor(values).to(x).view(1, -1, 1, 1) for values in stats)
     pixels = x.detach() * std + mean
     raw = min(stats.mean) > 0 and bool(x.min() >= 0) and bool(x.max() <= 1)

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from samix._moved import find_moved
 from samix.contract import Context, Model
 from samix.core.checks import check_share
+from samix.core.devices import send
 from samix.core.mixed import Mixed, blend_pairs
 from samix.core.pairing import Pairing, check_alpha, check_pairing, draw_derangement, draw_lam
 from samix.core.shapes import AttentionMap, Images, Labels, Lam, Maps, Mask, RandomSource, Saliency
@@ -86,7 +87,7 @@ class Policy:
         """Draws a partner and lam for every image; lam = 1 means that the image is not mixed."""
         lam = self.draw_lam(batch if self.per_sample else 1, generator)
         index = draw_derangement(batch, generator)
-        return Pairing(self.skip(lam, generator).to(device), index.to(device))
+        return Pairing(send(self.skip(lam, generator), device), send(index, device))
 
     def skip(self, lam: Lam, generator: RandomSource = None) -> Lam:
         """Replaces lam by 1 (no mixing) with probability 1 - prob."""

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 
 from samix.core.checks import check_fields, check_words
+from samix.core.devices import at_hand, send, widen
 from samix.core.mixed import Mixed
 from samix.core.pairing import Pairing
 from samix.core.shapes import Images, Lam, Mask, RandomSource, Size
@@ -40,8 +41,9 @@ def interval(centre: Tensor, side: Tensor, box: BoxName = "paper") -> tuple[Tens
 
 
 def box_around(size: Size, row: Tensor, column: Tensor, lam: Lam, box: BoxName = "paper") -> Box:
-    """Boxes of area about (1 - lam) H W, centred on the given pixels."""
-    cut = (1 - lam.detach().cpu().double()).sqrt()
+    """Boxes of area about (1 - lam) H W, centred on the given pixels, where lam lies."""
+    cut = (1 - widen(lam.detach())).sqrt()
+    row, column = send(row, lam.device), send(column, lam.device)
     rows = interval(row, (size[0] * cut).long(), box)
     return Box(*rows, *interval(column, (size[1] * cut).long(), box))
 
@@ -55,20 +57,21 @@ def draw_box(size: Size, lam: Lam, generator: RandomSource = None, box: BoxName 
 
 def draw_minmax_box(size: Size, lam: Lam, minmax: tuple[float, float], generator: RandomSource = None) -> Box:
     """Draws boxes with sides of U(min, max) of the image's, wholly inside of it; empty where lam is 1."""
-    mixed = lam.detach().cpu() < 1
+    mixed = lam.detach() < 1
     places: list[Tensor] = []
     for length in size:
         least = int(length * minmax[0])
         most = max(int(length * minmax[1]), least + 1)
-        side = torch.randint(least, most, (len(lam),), generator=generator) * mixed
-        start = (torch.rand(len(lam), generator=generator) * (length - side + 1)).long()
+        side = send(torch.randint(least, most, (len(lam),), generator=generator), lam.device) * mixed
+        place = send(torch.rand(len(lam), generator=generator), lam.device)
+        start = (place * (length - side + 1)).long()
         places += [start, start + side]
     return Box(*places)
 
 
 def outside(length: int, start: Tensor, end: Tensor) -> Tensor:
     """[N, length]: True where a pixel lies outside [start, end)."""
-    pixels = torch.arange(length)[None]
+    pixels = torch.arange(length, device=start.device)[None]
     return (pixels < start[:, None]) | (pixels >= end[:, None])
 
 
@@ -116,8 +119,8 @@ class CutMix(Policy):
         return box_mask(size, self.draw_box(size, pairing.lam, generator)).to(x)
 
     def mix(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mixed:
-        """Blends by the mask; if the whole batch shares one box, only the box is copied (faster)."""
-        if len(pairing.lam) > 1:
+        """Blends by the mask; if the batch shares one box of known place, only that is copied (faster)."""
+        if len(pairing.lam) > 1 or not at_hand(pairing.lam):
             return super().mix(x, pairing, hints, generator)
         size = x.shape[-2:]
         top, bottom, left, right = (int(edge) for edge in self.draw_box(size, pairing.lam, generator))

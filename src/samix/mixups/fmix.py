@@ -16,6 +16,7 @@ from jaxtyping import Complex, Float
 from torch import Tensor
 
 from samix.core.checks import check_positive, check_words
+from samix.core.devices import send
 from samix.core.pairing import Pairing
 from samix.core.shapes import Images, Lam, Mask, RandomSource, Size
 from samix.mixups.base import Hints, Policy
@@ -79,9 +80,9 @@ def fmix_mask(
     """1 at the lam H W largest pixels of a random low-frequency image: one per lam."""
     waves = SPECTRA[spectrum](size, len(lam), decay, generator)
     coin = torch.rand(len(lam), generator=generator) < 0.5
-    grey = torch.fft.irfft2(waves.to(lam.device), s=size)  # missing frequencies count as 0
+    grey = torch.fft.irfft2(send(waves, lam.device), s=size)  # missing frequencies count as 0
     pixels = lam.detach() * (size[0] * size[1])
-    return keep_largest(grey, torch.where(coin.to(lam.device), pixels.ceil(), pixels.floor()))
+    return keep_largest(grey, torch.where(send(coin, lam.device), pixels.ceil(), pixels.floor()))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,6 +17,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from samix.core.checks import check_fields
+from samix.core.devices import send
 from samix.core.pairing import Pairing
 from samix.core.shapes import Images, Lam, Mask, RandomSource, Size
 from samix.mixups.base import Hints, Policy
@@ -96,4 +97,4 @@ class GridMix(Policy):
         """One grid per lam, on the device and in the dtype of the images."""
         size, lam = x.shape[-2:], pairing.lam.detach()
         grid = self.draw_grid(size, len(lam), generator)
-        return grid_mask(size, Grid(*(part.to(lam.device) for part in grid)), lam).to(x)
+        return grid_mask(size, Grid(*(send(part, lam.device) for part in grid)), lam).to(x)

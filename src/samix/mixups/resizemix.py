@@ -16,6 +16,7 @@ from jaxtyping import Shaped
 from torch import Tensor
 
 from samix.core.boxes import Patch
+from samix.core.devices import send
 from samix.core.mixed import Mixed, blend, in_format_of
 from samix.core.pairing import Pairing, draw_lam
 from samix.core.shapes import Images, Index, Lam, RandomSource, Size
@@ -25,7 +26,7 @@ from samix.mixups.regions import Interval
 
 def draw_interval(size: int, length: Tensor, generator: RandomSource = None) -> Interval:
     """Draws intervals around uniform pixels and moves them inside the image."""
-    centre = torch.randint(size, (len(length),), generator=generator).to(length.device)
+    centre = send(torch.randint(size, (len(length),), generator=generator), length.device)
     start = torch.minimum((centre - length // 2).clamp(min=0), size - length)
     return Interval(start, length)
 

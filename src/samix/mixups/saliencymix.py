@@ -27,7 +27,7 @@ def peak_mask(saliency: Shaped[Tensor, "N H W"], lam: Lam) -> Mask:
     There are as many boxes as saliency maps or lams, whichever number is larger.
     """
     size = saliency.shape[-2:]
-    peak = saliency.flatten(1).argmax(dim=1).cpu()  # the first of equals
+    peak = saliency.flatten(1).argmax(dim=1)  # the first of equals
     return box_mask(size, box_around(size, peak // size[1], peak % size[1], lam))
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from samix.core.devices import send
 from samix.core.pairing import Pairing
 from samix.core.shapes import Images, Lam, Mask, RandomSource, Size
 from samix.mixups.base import Hints, Policy
@@ -28,8 +29,8 @@ def gaussian(length: int, centre: Tensor, sigma: Tensor) -> Tensor:
 def smoothmix_mask(size: Size, lam: Lam, generator: RandomSource = None) -> Mask:
     """1 - G with sigma = (1 - lam) H / 2 around a random pixel: one G per lam."""
     height, width = size
-    rows = torch.randint(height, (len(lam),), generator=generator).to(lam.device)
-    columns = torch.randint(width, (len(lam),), generator=generator).to(lam.device)
+    rows = send(torch.randint(height, (len(lam),), generator=generator), lam.device)
+    columns = send(torch.randint(width, (len(lam),), generator=generator), lam.device)
     sigma = (1 - lam.detach()) * height / 2
     down, across = gaussian(height, rows, sigma), gaussian(width, columns, sigma)
     return 1 - down[:, None, :, None] * across[:, None, None]  # a round Gaussian is a product of two axes

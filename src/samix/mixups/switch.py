@@ -8,14 +8,16 @@ Mixup+CutMix is checked against huggingface/pytorch-image-models: CutMix (alpha 
 mixup (alpha .8). `per_sample` is timm's mode `elem`; its mode `pair` is in `samix.Mix`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from jaxtyping import Int
 from torch import Tensor
 
 from samix.core.checks import check_fields, check_share, check_words
+from samix.core.devices import at_hand, send
 from samix.core.pairing import Pairing, check_alpha, draw_derangement
 from samix.core.shapes import Images, Index, Lam, Mask, RandomSource
 from samix.mixups.base import Hints, Policy
@@ -82,30 +84,34 @@ class Switching(Policy):
     ) -> Choice:
         """Draws a member, which then draws lam: one for the batch, or one for each pair."""
         member = self.choose(batch if self.per_sample else 1, generator)
-        if self.per_sample:
-            lams = [each.skip(each.draw_lam(batch, generator), generator) for each in self.members]
+        if self.per_sample or not at_hand(member):
+            lams = [each.skip(each.draw_lam(len(member), generator), generator) for each in self.members]
             lam = pick_rows(lams, member)
         else:
             lam = self.members[int(member)].draw(batch, generator).lam
         lam, index = self.skip(lam, generator), draw_derangement(batch, generator)
-        return Choice.of(lam.to(device), index.to(device), member)
+        return Choice.of(send(lam, device), send(index, device), member)
 
     def choose_policy(self, pairing: Pairing, generator: RandomSource) -> tuple[Policy, Pairing]:
-        """The member that mixes the batch; this policy itself if every pair has its own member."""
+        """The member that mixes the batch; this policy itself if every pair has its own member.
+
+        While torch.compile traces, nobody knows the member: all of them make their masks.
+        """
         member, plain = self.members_of(pairing, generator), Pairing(*pairing)
-        if len(member) == 1:
+        if len(member) == 1 and at_hand(member):
             return self.members[int(member)], plain
         return self, Choice.of(*plain, member)
 
     def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mask:
         """The mask of each pair, made by its own member."""
-        member, plain = self.members_of(pairing, generator).expand(len(x)), Pairing(*pairing)
-        drawn, position = member.unique(return_inverse=True)
+        member, plain = self.members_of(pairing, generator), Pairing(*pairing)
+        numbers, position = drawn_members(member, len(self.members))
+        count = max(len(member), len(plain.lam))
         masks = [
-            self.members[number].mask(x, plain, hints, generator).expand(len(x), -1, -1, -1)
-            for number in drawn.tolist()
+            self.members[number].mask(x, plain, hints, generator).expand(count, -1, -1, -1)
+            for number in numbers
         ]
-        return pick_rows(masks, position)
+        return pick_rows(masks, position.expand(count))
 
     @property
     def lam_weighs_labels(self) -> bool:
@@ -120,8 +126,17 @@ class Switching(Policy):
     def needed(self, pairing: Pairing) -> tuple[str, ...]:
         """The hints that the members which drew the pairing need."""
         if isinstance(pairing, Choice) and pairing.member is not None:
-            return needs_of([self.members[number] for number in pairing.member.unique().tolist()])
+            numbers, _ = drawn_members(pairing.member, len(self.members))
+            return needs_of([self.members[number] for number in numbers])
         return self.needs
+
+
+def drawn_members(member: Member, count: int) -> tuple[Sequence[int], Member]:
+    """Which of `count` members were drawn, and positions among these; all of them where nobody may look."""
+    if not at_hand(member):
+        return range(count), member
+    drawn, position = member.unique(return_inverse=True)
+    return drawn.tolist(), position
 
 
 def needs_of(policies: Iterable[Policy]) -> tuple[str, ...]:
@@ -131,7 +146,9 @@ def needs_of(policies: Iterable[Policy]) -> tuple[str, ...]:
 
 def pick_rows(options: list[Tensor], member: Int[Tensor, "B"]) -> Tensor:
     """Row i comes from row i of options[member[i]]."""
-    return torch.stack(options)[member, torch.arange(len(member))]
+    stacked = torch.stack(options)
+    rows = torch.arange(len(member), device=stacked.device)
+    return stacked[send(member, stacked.device), rows]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -206,8 +223,8 @@ class MixupCutMix(Switching):
         check_share(self, "mixup", "switch_prob")
         check_words(self, "mixup")
 
-    @property
-    def members(self) -> tuple[Policy, ...]:
+    @cached_property  # each batch asks several times, and settings are checked anew whenever they are built
+    def members(self) -> tuple[Policy, ...]:  # type: ignore[override]
         return MixUp(alpha=self.mixup_alpha), CutMix(alpha=self.cutmix_alpha, box=self.box)
 
     @property

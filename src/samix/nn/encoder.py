@@ -5,6 +5,7 @@ stops right behind its layer, so the Mixer's features never pay for the stages a
 """
 
 import copy
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -12,7 +13,6 @@ from typing import Any, TypeVar
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
-from torch.utils.hooks import RemovableHandle
 
 from samix.core.shapes import Features, Images, Maps, Size
 from samix.core.words import suggest
@@ -195,7 +195,7 @@ def read_layer(network: nn.Module, layer: str, x: Tensor) -> Any:
     def stop(module: nn.Module, inputs: Any, output: Any) -> None:
         raise Reached(as_tensor(output))
 
-    return run_until(network, find_layer(network, layer).register_forward_hook(stop), layer, x)
+    return run_until(network, layer, "_forward_hooks", stop, x)
 
 
 def read_input(network: nn.Module, layer: str, x: Tensor) -> Tensor:
@@ -204,17 +204,24 @@ def read_input(network: nn.Module, layer: str, x: Tensor) -> Tensor:
     def stop(module: nn.Module, inputs: Any) -> None:
         raise Reached(inputs[0])
 
-    return run_until(network, find_layer(network, layer).register_forward_pre_hook(stop), layer, x)
+    return run_until(network, layer, "_forward_pre_hooks", stop, x)
 
 
-def run_until(network: nn.Module, handle: RemovableHandle, layer: str, x: Tensor) -> Any:
-    """Runs the network until a hook of the named layer, which is then removed, has `Reached` its value."""
+def run_until(network: nn.Module, layer: str, kind: str, stop: Callable[..., None], x: Tensor) -> Any:
+    """Runs the network until `stop`, for this pass the last hook of its kind, has `Reached` its value.
+
+    The layer holds other hooks meanwhile: torch.compile can trace that, but no registration of a hook. It
+    would put the layer's own back as a plain dict, which takes no hooks any more, so it is given a copy.
+    """
+    module = find_layer(network, layer)
+    hooks = getattr(module, kind)
+    setattr(module, kind, OrderedDict([*hooks.items(), (-1, stop)]))
     try:
         network(x)
     except Reached as reached:
         return reached.output
     finally:
-        handle.remove()
+        setattr(module, kind, OrderedDict(hooks) if torch.compiler.is_compiling() else hooks)
     raise RuntimeError(f"layer '{layer}' was not run by the network's forward pass.")
 
 
