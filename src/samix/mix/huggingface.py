@@ -30,8 +30,8 @@ def trainer_loss(outputs: Any, labels: AnyLabels, num_items_in_batch: Tensor | i
     logits = outputs["logits"]
     if labels.ndim == 2 and labels.shape != logits.shape:
         raise ValueError(
-            f"soft labels {list(labels.shape)} do not fit logits {list(logits.shape)}: give Mix(..., classes=) "
-            f"the model's num_labels, {logits.shape[1]}."
+            f"soft labels {list(labels.shape)} do not fit logits {list(logits.shape)}: give "
+            f"Mix(..., classes=) the model's num_labels, {logits.shape[1]}."
         )
     loss = cross_entropy(logits, labels)
     if num_items_in_batch is None:
