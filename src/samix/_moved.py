@@ -6,7 +6,7 @@
 import importlib
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from types import ModuleType
@@ -129,7 +129,7 @@ class MovedModules(MetaPathFinder, Loader):
     """Finds the modules that are gone."""
 
     def find_spec(
-        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+        self, name: str, path: Iterable[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         known = name.startswith("samix.") and name.removeprefix("samix.") in MODULES
         return ModuleSpec(name, self) if known else None
