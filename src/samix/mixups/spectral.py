@@ -24,10 +24,17 @@ RADIUS, SIGMA = 3, 3.0
 TINY = 1e-10
 
 
+def to_grey(pixels: Images) -> Saliency:
+    """The weighted sum of three channels, or the mean of any other number."""
+    if pixels.shape[1] != len(GREY):
+        return pixels.mean(dim=1)
+    return (pixels * pixels.new_tensor(GREY).view(-1, 1, 1)).sum(dim=1)
+
+
 def spectral_residual(pixels: Images) -> Saliency:
     """The saliency of pictures, not negative, on a scale of its own; flat for a flat picture."""
     size = pixels.shape[-2:]
-    grey = (pixels.detach().float() * pixels.new_tensor(GREY, dtype=torch.float32).view(3, 1, 1)).sum(dim=1)
+    grey = to_grey(pixels.detach().float())
     if max(size) > LARGEST:
         grey = resize(grey, (min(size[0], LARGEST), min(size[1], LARGEST)))
     spectrum = torch.fft.fft2(grey)

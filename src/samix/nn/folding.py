@@ -36,20 +36,17 @@ def fold_children(module: nn.Module) -> None:
 
     timm's batch norms carry the activation behind them, which stays in their place.
     """
-    before: tuple[str, nn.Module] | None = None
+    earlier: tuple[str, nn.Module] = ("", module)
     for name, part in list(module.named_children()):
-        if before is not None and isinstance(part, nn.BatchNorm2d) and fits(before[1], part):
-            setattr(module, before[0], fuse_conv_bn_eval(before[1], part))
+        place, before = earlier
+        if isinstance(before, nn.Conv2d) and isinstance(part, nn.BatchNorm2d) and fits(before, part):
+            setattr(module, place, fuse_conv_bn_eval(before, part))
             setattr(module, name, getattr(part, "act", nn.Identity()))
         else:
             fold_children(part)
-        before = (name, part)
+        earlier = (name, part)
 
 
-def fits(convolution: nn.Module, norm: nn.BatchNorm2d) -> bool:
+def fits(convolution: nn.Conv2d, norm: nn.BatchNorm2d) -> bool:
     """Whether the norm may be what follows the convolution, and has statistics to fold."""
-    return (
-        isinstance(convolution, nn.Conv2d)
-        and convolution.out_channels == norm.num_features
-        and norm.running_mean is not None
-    )
+    return convolution.out_channels == norm.num_features and norm.running_mean is not None
