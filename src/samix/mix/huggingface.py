@@ -23,6 +23,7 @@ def trainer_loss(outputs: Any, labels: AnyLabels, num_items_in_batch: Tensor | i
     division by accumulated batches to this function: with `num_items_in_batch` the loss is the batch's sum
     over the number of pictures in the whole step.
 
+    >>> import torch
     >>> outputs = {"logits": torch.tensor([[0.75, 0.25]]).log()}
     >>> round((-trainer_loss(outputs, torch.tensor([0]))).exp().item(), 4)
     0.75
