@@ -97,23 +97,6 @@ def test_shape_images_keep_their_type(dtype):
     assert mixed.x.dtype == dtype and mixed.mask.dtype == dtype
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
-def test_value_the_drop_in_compiled(dtype, unchecked_shapes):
-    """Graph breaks are allowed, other numbers are not."""
-    x, y, policy = pixels(16, 16).to(dtype), torch.arange(4), build()
-    drawn = [torch.Generator().manual_seed(2) for _ in range(2)]
-    plain = samix.Mix(policy, classes=4, mode="elem", generator=drawn[0])
-    compiled = torch.compile(
-        samix.Mix(policy, classes=4, mode="elem", generator=drawn[1]), backend="aot_eager"
-    )
-    for _ in range(2):
-        (x_plain, y_plain), (x_compiled, y_compiled) = plain(x, y), compiled(x, y)
-        assert x_compiled.dtype == dtype
-        torch.testing.assert_close(x_compiled, x_plain)
-        torch.testing.assert_close(y_compiled, y_plain)
-
-
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
 def test_value_half_precision_pictures_are_seen_in_float32(dtype):
     """Only the pictures and the finished mask are rounded (by 2^-9 at most, in bfloat16)."""

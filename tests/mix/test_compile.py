@@ -45,6 +45,20 @@ def test_value_so_does_a_frozen_mixer(untyped):
     assert_as_eager(build(untyped, untyped.load_mixer(), mean=[0.5] * 3, std=[0.5] * 3))
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+def test_value_a_frozen_mixer_with_a_generator_in_every_precision(untyped, dtype):
+    """Graph breaks are allowed, other numbers are not."""
+    (x, y), policy = batch(), untyped.load_mixer()
+    drawn = [torch.Generator().manual_seed(2) for _ in range(2)]
+    plain, traced = (build(untyped, policy, mode="elem", generator=generator) for generator in drawn)
+    compiled = torch.compile(traced, backend="aot_eager")
+    for _ in range(2):
+        expected, found = plain(x.to(dtype), y), compiled(x.to(dtype), y)
+        assert found[0].dtype == dtype
+        torch.testing.assert_close(found, expected)
+
+
 def test_value_a_switch_per_batch_takes_its_members_in_turn(untyped):
     """It draws the lam of every member, so other draws than the eager call's follow."""
     counter, (x, y) = CompileCounter(), batch()
