@@ -13,17 +13,16 @@ Runs go on where they stopped, as in suite.py. Further fields of the recipes go 
 """
 
 import argparse
-import csv
 import json
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from suite import ENDING, SUPERVISED, cell, check_settings, finished, folder_of, train, write_table
+from suite import ENDING, SUPERVISED, cell, check_settings, finished, folder_of, merge_table, train
 
 from samix.commands.fields import override
 from samix.recipes import RECIPES, find_recipe
@@ -56,7 +55,7 @@ def main(words: Sequence[str] | None = None) -> int:
         with ThreadPoolExecutor(options.jobs) as pool:
             list(pool.map(lambda run: work(run, options, fields), todo))
     lines = [line for run in todo if (line := describe(run, options.runs, options.tested_on)) is not None]
-    update_table(options.table, lines)
+    merge_table(options.table, COLUMNS, lines, ("suite", "tested_on", "method", "seed"))
     return 0 if options.collect or len(lines) == len(todo) else 1
 
 
@@ -109,18 +108,6 @@ def describe(run: Run, runs: Path, tested_on: str) -> dict[str, str] | None:
         pictures = "all"
     values |= {"suite": run.suite, "method": run.row, "tested_on": tested_on, "pictures": pictures}
     return {name: cell(values.get(name, "")) for name in COLUMNS}
-
-
-def update_table(path: Path, new: Iterable[dict[str, str]]) -> None:
-    """The table with the new lines in it; lines of other runs stay as they are."""
-    old: list[dict[str, str]] = []
-    if path.exists():
-        with path.open(newline="") as file:
-            old = list(csv.DictReader(file))
-    lines = {
-        (line["suite"], line["tested_on"], line["method"], int(line["seed"])): line for line in [*old, *new]
-    }
-    write_table(path, COLUMNS, [lines[key] for key in sorted(lines)])
 
 
 if __name__ == "__main__":

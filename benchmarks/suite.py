@@ -106,16 +106,26 @@ def update_table(path: Path, suite: str, columns: Sequence[str], folders: Iterab
 
     Lines of other rows and seeds stay as they are.
     """
-    lines: dict[tuple[str, int], dict[str, str]] = {}
-    if path.exists():
-        with path.open(newline="") as file:
-            lines = {(line["method"], int(line["seed"])): line for line in csv.DictReader(file)}
+    lines = []
     for folder in folders:
         summary = json.loads((folder / "summary.json").read_text())
         masks = {"deviation": summary["mask"]["deviation"]} if "mask" in summary else {}
         values = summary | masks | {"suite": suite, "method": folder.parent.name}
-        line = {name: cell(values.get(name, "")) for name in columns}
-        lines[line["method"], int(line["seed"])] = line
+        lines.append({name: cell(values.get(name, "")) for name in columns})
+    merge_table(path, columns, lines, ("method", "seed"))
+
+
+def merge_table(
+    path: Path, columns: Sequence[str], new: Iterable[dict[str, str]], keys: Sequence[str]
+) -> None:
+    """The table with the new lines in it, sorted by these columns; lines with other keys stay as they are."""
+    old: list[dict[str, str]] = []
+    if path.exists():
+        with path.open(newline="") as file:
+            old = list(csv.DictReader(file))
+    lines = {
+        tuple(int(line[key]) if key == "seed" else line[key] for key in keys): line for line in [*old, *new]
+    }
     write_table(path, columns, [lines[key] for key in sorted(lines)])
 
 

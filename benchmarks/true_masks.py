@@ -13,7 +13,6 @@ Data: oxford_pets.npz and oxford_pets_masks.npz in --root, $SAMIX_DATA or ./data
 """
 
 import argparse
-import csv
 import io
 import sys
 from collections.abc import Iterator, Sequence
@@ -25,7 +24,7 @@ import numpy as np
 import torch
 from PIL import Image
 from retention import read_masks
-from suite import write_table
+from suite import cell, merge_table
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -169,20 +168,15 @@ def main(words: Sequence[str] | None = None) -> int:
         for row in options.rows:
             found = evaluate(train(row, seed, pictures, labels, len(test.classes)), x, test.labels)
             print(f"{row} seed {seed}: top-1 {found.top1:.2f} %, cross-entropy {found.cross_entropy:.3f}")
-            add_line(options.table, row, seed, found, len(test.labels))
+            line = line_of(row, seed, found, len(test.labels))
+            merge_table(options.table, COLUMNS, [line], ("row", "seed"))
     return 0
 
 
-def add_line(path: Path, row: str, seed: int, found: Score, pictures: int) -> None:
-    """The table with this run in it; lines of other runs stay."""
-    old: list[dict[str, str]] = []
-    if path.exists():
-        with path.open(newline="") as file:
-            old = list(csv.DictReader(file))
-    numbers = {name: f"{value:.4f}" for name, value in found._asdict().items()}
-    new = {"row": row, "seed": str(seed), **numbers, "pictures": str(pictures), "commit": commit() or ""}
-    lines = {(line["row"], line["seed"]): line for line in [*old, new]}
-    write_table(path, COLUMNS, [lines[key] for key in sorted(lines)])
+def line_of(row: str, seed: int, found: Score, pictures: int) -> dict[str, str]:
+    """One line of the table."""
+    values = {"row": row, "seed": seed, **found._asdict(), "pictures": pictures, "commit": commit()}
+    return {name: cell(values[name]) for name in COLUMNS}
 
 
 if __name__ == "__main__":

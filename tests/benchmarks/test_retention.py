@@ -1,10 +1,7 @@
 """benchmarks/retention.py on packs that the test writes itself."""
 
 import csv
-import importlib.util
 import io
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,16 +11,10 @@ from PIL import Image
 from samix.data.synthetic import draw_pictures
 from samix.mixups import MIXUPS
 
-BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
-
 
 @pytest.fixture(scope="module")
-def retention():
-    sys.path.insert(0, str(BENCHMARKS))
-    spec = importlib.util.spec_from_file_location("retention", BENCHMARKS / "retention.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def retention(load_benchmark):
+    return load_benchmark("retention")
 
 
 def packed(pictures):

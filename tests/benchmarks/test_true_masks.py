@@ -1,8 +1,6 @@
 """The benchmark of masks along true outlines."""
 
-import importlib.util
 import os
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,18 +9,12 @@ import torch
 
 from samix.core.pairing import Pairing
 
-FOLDER = Path(__file__).resolve().parents[2] / "benchmarks"
 DATA = Path(os.environ.get("SAMIX_DATA", "data"))
 
 
 @pytest.fixture(scope="module")
-def bench():
-    sys.path.insert(0, str(FOLDER))
-    spec = importlib.util.spec_from_file_location("true_masks", FOLDER / "true_masks.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    yield module
-    sys.path.remove(str(FOLDER))
+def bench(load_benchmark):
+    return load_benchmark("true_masks")
 
 
 def halves() -> torch.Tensor:

@@ -17,7 +17,7 @@ WORDS = {
     "samix-c": "learns the same, so that the clusters of both can be told from all others",
 }
 LEGENDS = {
-    "top1": "top-1: median over the last 10 tested epochs, or over all if there are fewer; best: of all "
+    "top1": "top-1: median over the last tested epochs, ten unless a recipe says otherwise; best: of all "
     "tested ones. ECE: how far confidence and accuracy lie apart, lower is better.",
     "knn": "Of the online encoder after training: weighted nearest neighbours, an exact linear probe, and "
     "how well its clusters agree with the labels.",
