@@ -11,6 +11,7 @@ from samix.engine.optim import Optimizer
 from samix.engine.training import POLICIES, Training
 from samix.learned import MaskLoss, MixerTraining
 from samix.methods.supervised import Objective, Supervised
+from samix.recipes.paper import NO_CELLS, Cells
 
 Learned = TypeVar("Learned", bound=MixerTraining)
 
@@ -24,6 +25,8 @@ class Family(NamedTuple):
     default: str = "samix"
     alphas: Mapping[str, float] = MappingProxyType({})
     """alpha of hand-made mixups that have no row, where the paper's differs from the mixup's own."""
+    cells: Cells = NO_CELLS
+    """The numbers of the paper's tables that rows reproduce."""
 
 
 def row(

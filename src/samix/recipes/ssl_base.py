@@ -8,6 +8,7 @@ from samix.engine.pretraining import VIEW_POLICIES, Pretraining
 from samix.engine.recipe import Recipe, choice_name, policy_name
 from samix.methods.ssl.base import Terms
 from samix.mixups import CutMix, MixUp, MixupCutMix
+from samix.recipes.paper import NO_CELLS, Cells
 
 
 class Preset(NamedTuple):
@@ -40,6 +41,8 @@ class PretrainingFamily(NamedTuple):
     """Settings of mixups that differ from their defaults here."""
     rows: tuple[str, ...]
     """The rows that are measured; every other METHOD+MIXUP works as well."""
+    cells: Cells = NO_CELLS
+    """The numbers of the paper's tables that rows reproduce."""
 
 
 def find_pretraining(
