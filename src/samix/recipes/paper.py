@@ -97,5 +97,5 @@ LABELLED: Mapping[str, str] = MappingProxyType(
     }
 )
 """Rows of the tables with labels, by the names of ours."""
-WITH_FROZEN: Mapping[str, str] = MappingProxyType(LABELLED | {"samix-p": "SAMix^P"})
+WITH_FROZEN: Mapping[str, str] = MappingProxyType({**LABELLED, "samix-p": "SAMix^P"})
 """The same where a pre-trained Mixer stands among them."""
