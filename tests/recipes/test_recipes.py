@@ -22,7 +22,7 @@ WANTED = {"plain", "mixup", "cutmix", "automix", "samix"}
 
 @pytest.mark.parametrize("family", RECIPES)
 def test_value_families_have_the_rows_of_the_table(family):
-    wanted = {"mixer": {"plain", "samix"}, "tiny-r18-parts": set(PARTS), "flowers-parts": set(PARTS)}
+    wanted = {"mixer": {"plain", "samix"}, "tiny-r18-parts": set(PARTS), "pets-parts": set(PARTS)}
     assert set(RECIPES[family].rows) >= wanted.get(family, WANTED)
     assert RECIPES[family].default in RECIPES[family].rows
     assert RECIPES[family].about.endswith(".")

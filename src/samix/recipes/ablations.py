@@ -1,7 +1,7 @@
 """What each part of SAMix brings, with labels: modules one by one, eta, alpha.
 
 samix train tiny-r18-parts/samix-content      the paper's table, Tiny-ImageNet; GPU
-samix train flowers-parts/samix-content       the same at a size for CPUs   ours: results/flowers_parts.csv
+samix train pets-parts/samix-content       the same at a size for CPUs   ours: results/pets_parts.csv
 The same table without labels: ssl_ablations.py.
 """
 
@@ -9,10 +9,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import cast
 
-from samix.engine.training import Training
 from samix.learned import LearnedMixup
 from samix.recipes.base import Family, row
-from samix.recipes.few_photos import BASE, photo_rows
+from samix.recipes.few_photos import PETS_LITE0
 from samix.recipes.paper import read_table
 from samix.recipes.small_images import SAMIX, TINY, TINY_MIXER
 
@@ -77,18 +76,18 @@ TINY_PARTS = Family(
 )
 
 # Row samix of few photographs is the end of this ladder: masks of mean lam by construction, then evidence.
-OURS: Training = photo_rows(BASE)["samix"]
+OURS = PETS_LITE0.rows["samix"]
 EVIDENCE = cast(LearnedMixup, OURS.mixup)
 BALANCED = replace(EVIDENCE, mask=replace(EVIDENCE.mask, evidence=0.0))
 PAPER = LearnedMixup()
-FLOWERS_ROWS = {
+PETS_ROWS = {
     **parts(PAPER),
     "samix-balanced": BALANCED,
     "samix-evidence": EVIDENCE,
     **{f"samix-eta-{eta:g}": replace(PAPER, eta=eta) for eta in (0.0, 0.1, 1.0)},
 }
-FLOWERS_PARTS = Family(
-    "What Mixer's parts, eta and our two settings bring on Flowers-102, as flowers-lite0; CPU.",
-    {name: replace(OURS, mixup=mixup) for name, mixup in FLOWERS_ROWS.items()},
+PETS_PARTS = Family(
+    "What Mixer's parts, eta and our two settings bring on Oxford Pets, as pets-lite0; CPU.",
+    {name: replace(OURS, mixup=mixup) for name, mixup in PETS_ROWS.items()},
     default="samix-evidence",
 )
