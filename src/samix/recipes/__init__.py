@@ -9,10 +9,11 @@ from samix.recipes.base import find_recipe as _find_recipe
 from samix.recipes.cifar10_small import CIFAR10_LONG, CIFAR10_SMALL
 from samix.recipes.embedded import DEMO, DIGITS
 from samix.recipes.few_photos import FLOWERS_LITE0, PETS_LITE0
-from samix.recipes.imagenet import IMAGENET_R18, IMAGENET_R50
+from samix.recipes.imagenet import IMAGENET
+from samix.recipes.inat_places import INAT_PLACES
 from samix.recipes.mixers import MIXER, SSL_MIXER
 from samix.recipes.own_pictures import FOLDER
-from samix.recipes.small_images import CIFAR100_R18, TINY_R18
+from samix.recipes.small_images import CIFAR100_R18, FINE_GRAINED, SMALL_IMAGES, TINY_R18
 from samix.recipes.ssl_base import PRESETS, Preset, PretrainingFamily
 from samix.recipes.ssl_base import find_pretraining as _find_pretraining
 from samix.recipes.ssl_paper import IMAGENET_R50_SSL, IMAGENET_VIT_SSL, TINY_R18_SSL
@@ -28,11 +29,11 @@ RECIPES: dict[str, Family] = {
     "pets-parts": PETS_PARTS,
     "cifar10-small": CIFAR10_SMALL,
     "cifar10-long": CIFAR10_LONG,
-    "cifar100-r18": CIFAR100_R18,
-    "tiny-r18": TINY_R18,
+    **SMALL_IMAGES,
     "tiny-r18-parts": TINY_PARTS,
-    "imagenet-r18": IMAGENET_R18,
-    "imagenet-r50": IMAGENET_R50,
+    **FINE_GRAINED,
+    **IMAGENET,
+    **INAT_PLACES,
 }
 PRETRAININGS: dict[str, PretrainingFamily] = {
     "ssl-demo": SSL_DEMO,
@@ -70,8 +71,6 @@ __all__ = [
     "FLOWERS_LITE0",
     "PETS_PARTS",
     "FOLDER",
-    "IMAGENET_R18",
-    "IMAGENET_R50",
     "IMAGENET_R50_SSL",
     "IMAGENET_VIT_SSL",
     "MIXER",
