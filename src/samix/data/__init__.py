@@ -23,7 +23,7 @@ from samix.data.datasets import (
 from samix.data.folders import LazyPictures, read_picture
 from samix.data.loaders import Batch, TestPlan, TrainPlan, make_loader
 from samix.data.packs import Packed
-from samix.data.ssl_views import AUGMENTS, Augment, two_views
+from samix.data.ssl_views import AUGMENTS, Augment, SmallCrops, two_views
 from samix.data.synthetic import Drawn, draw_pictures
 from samix.data.views import View, denormalize, normalize, test_view, train_view
 
@@ -40,6 +40,7 @@ __all__ = [
     "LazyPictures",
     "Packed",
     "Pictures",
+    "SmallCrops",
     "Split",
     "TestPlan",
     "TrainPlan",
