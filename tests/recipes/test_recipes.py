@@ -12,8 +12,10 @@ from samix.engine.pretrained import PretrainedMixup
 from samix.engine.recipe import policy_name
 from samix.engine.training import POLICIES
 from samix.learned.samix import LearnedMixup
-from samix.mixups import CutMix
+from samix.mixups import CutMix, FMix
+from samix.mixups.published import published
 from samix.recipes import RECIPES, find_pretraining, find_recipe
+from samix.recipes.ablations import PARTS
 
 ROWS = {f"{family}/{row}": recipe for family, f in RECIPES.items() for row, recipe in f.rows.items()}
 WANTED = {"plain", "mixup", "cutmix", "automix", "samix"}
@@ -21,7 +23,8 @@ WANTED = {"plain", "mixup", "cutmix", "automix", "samix"}
 
 @pytest.mark.parametrize("family", RECIPES)
 def test_value_families_have_the_rows_of_the_table(family):
-    assert set(RECIPES[family].rows) >= (WANTED if family != "mixer" else {"plain", "samix"})
+    wanted = {"mixer": {"plain", "samix"}, "tiny-r18-parts": set(PARTS), "pets-parts": set(PARTS)}
+    assert set(RECIPES[family].rows) >= wanted.get(family, WANTED)
     assert RECIPES[family].default in RECIPES[family].rows
     assert RECIPES[family].about.endswith(".")
 
@@ -126,7 +129,6 @@ ALPHAS = {  # CIFAR-100, Tiny-ImageNet, ImageNet R-18, R-50
     "comixup": (2.0, 2.0, 2.0, 2.0),
     "attentivemix": (2.0, 2.0, 2.0, 2.0),
     "gridmix": (0.2, 0.2, 0.2, 0.2),
-    "smoothmix": (0.2, 0.2, 0.2, 0.2),
     "samix": (2.0, 2.0, 2.0, 2.0),
 }
 
@@ -136,6 +138,19 @@ def test_value_alpha_of_the_papers_tables(mixup):
     families = ("cifar100-r18", "tiny-r18", "imagenet-r18", "imagenet-r50")
     assert tuple(find_recipe(family, mixup)[1].mixup.alpha for family in families) == ALPHAS[mixup]
     assert find_recipe("digits", mixup)[1].mixup.alpha == (2.0 if ALPHAS[mixup][0] == 2 else 1.0)
+
+
+def test_value_mixups_of_the_papers_tables_are_mixed_as_published():
+    """The official code's spectrum, scale and blocks; other families keep the mixups' own."""
+    for family, blocks in (("cifar100-r18", 4), ("tiny-r18", 3), ("imagenet-r18", 3), ("imagenet-r50", 3)):
+        fmix, resizemix, puzzlemix = (
+            find_recipe(family, name)[1].mixup for name in ("fmix", "resizemix", "puzzlemix")
+        )
+        assert (fmix.spectrum, resizemix.from_alpha, puzzlemix.max_exponent) == ("code", True, blocks)
+        assert find_recipe(f"{family}/saliencymix")[1].mixup == published(
+            "saliencymix", RECIPES[family].published
+        )
+    assert find_recipe("cifar10-small/fmix")[1].mixup == FMix()
 
 
 def test_value_every_public_name_is_there():

@@ -3,6 +3,7 @@
 from samix.engine.pretraining import Pretraining
 from samix.engine.recipe import Recipe
 from samix.engine.training import Training
+from samix.recipes.ablations import PETS_PARTS, TINY_PARTS
 from samix.recipes.base import Family, as_published, row, speedy
 from samix.recipes.base import find_recipe as _find_recipe
 from samix.recipes.cifar10_small import CIFAR10_LONG, CIFAR10_SMALL
@@ -24,10 +25,12 @@ RECIPES: dict[str, Family] = {
     "mixer": MIXER,
     "flowers-lite0": FLOWERS_LITE0,
     "pets-lite0": PETS_LITE0,
+    "pets-parts": PETS_PARTS,
     "cifar10-small": CIFAR10_SMALL,
     "cifar10-long": CIFAR10_LONG,
     "cifar100-r18": CIFAR100_R18,
     "tiny-r18": TINY_R18,
+    "tiny-r18-parts": TINY_PARTS,
     "imagenet-r18": IMAGENET_R18,
     "imagenet-r50": IMAGENET_R50,
 }
@@ -65,6 +68,7 @@ __all__ = [
     "DEMO",
     "DIGITS",
     "FLOWERS_LITE0",
+    "PETS_PARTS",
     "FOLDER",
     "IMAGENET_R18",
     "IMAGENET_R50",
@@ -79,6 +83,7 @@ __all__ = [
     "SSL_FOLDER",
     "SSL_MIXER",
     "SSL_SMALL",
+    "TINY_PARTS",
     "TINY_R18",
     "TINY_R18_SSL",
     "Family",

@@ -1,8 +1,6 @@
 """Families of recipes: one base, one row per method, by `dataclasses.replace` and never by copy."""
 
-from collections.abc import Mapping
 from dataclasses import replace
-from types import MappingProxyType
 from typing import NamedTuple, TypeVar
 
 from samix.contract import MixupSettings
@@ -11,6 +9,8 @@ from samix.engine.optim import Optimizer
 from samix.engine.training import POLICIES, Training
 from samix.learned import MaskLoss, MixerTraining
 from samix.methods.supervised import Objective, Supervised
+from samix.mixups import MIXUPS
+from samix.mixups.published import DataSet, published
 from samix.recipes.paper import NO_CELLS, Cells
 
 Learned = TypeVar("Learned", bound=MixerTraining)
@@ -23,8 +23,8 @@ class Family(NamedTuple):
     """One sentence: data, network, length, what to expect."""
     rows: dict[str, Training]
     default: str = "samix"
-    alphas: Mapping[str, float] = MappingProxyType({})
-    """alpha of hand-made mixups that have no row, where the paper's differs from the mixup's own."""
+    published: DataSet | None = None
+    """The paper's table whose settings hand-made mixups without a row take; None: the mixups' own."""
     cells: Cells = NO_CELLS
     """The numbers of the paper's tables that rows reproduce."""
 
@@ -70,8 +70,8 @@ def speedy(samix: Training) -> Training:
 def find_recipe(families: dict[str, Family], name: str, mixup: str | None = None) -> tuple[str, Training]:
     """The row 'family/row', or a family's row for a mixup; returns its full name and its value.
 
-    A mixup that the family has no row for takes the family's plain row, the mixup's own settings and the
-    family's alpha for it.
+    A mixup that the family has no row for takes the family's plain row, and the settings of the paper's table
+    or its own.
     """
     family_name, _, row_name = name.partition("/")
     if family_name not in families:
@@ -83,8 +83,11 @@ def find_recipe(families: dict[str, Family], name: str, mixup: str | None = None
     if row_name in family.rows:
         return f"{family_name}/{row_name}", family.rows[row_name]
     if row_name in POLICIES:
-        own = {"alpha": family.alphas[row_name]} if row_name in family.alphas else {}
-        return f"{family_name}/{row_name}", replace(family.rows["plain"], mixup=POLICIES[row_name](**own))
+        if family.published and row_name in MIXUPS:
+            mixup_settings = published(row_name, family.published)
+        else:
+            mixup_settings = POLICIES[row_name]()
+        return f"{family_name}/{row_name}", replace(family.rows["plain"], mixup=mixup_settings)
     known = [*family.rows, *(policy for policy in POLICIES if policy not in family.rows)]
     what = "mixup" if mixup else f"row of {family_name}"
     raise ValueError(f"unknown {what} {suggest(row_name, known)}")

@@ -46,10 +46,10 @@ def _family(encoder: str, cutmix_alpha: float, learned: Optimizer) -> dict[str, 
 IMAGENET_R18 = Family(
     "ImageNet-1k folder, ResNet-18, 100 epochs; the paper's table; several GPUs.",
     _family("resnet18", 0.2, MIXER_OPTIMIZER),
-    alphas=dict.fromkeys(("manifoldmix", "saliencymix", "fmix", "resizemix", "gridmix", "smoothmix"), 0.2),
+    published="imagenet-r18",
 )
 IMAGENET_R50 = Family(
     "ImageNet-1k folder, ResNet-50, 100 epochs; the paper's table; several GPUs.",
     _family("resnet50", 1.0, replace(MIXER_OPTIMIZER, mixer_momentum=0.0)),
-    alphas={"manifoldmix": 0.2, "gridmix": 0.2, "smoothmix": 0.2},
+    published="imagenet",
 )

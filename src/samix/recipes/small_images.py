@@ -53,7 +53,7 @@ CIFAR100_R18 = Family(
         "samix": CIFAR_SAMIX,
         "samix-fast": speedy(CIFAR_SAMIX),
     },
-    alphas={"saliencymix": 0.2, "fmix": 0.2, "gridmix": 0.2, "smoothmix": 0.2},
+    published="cifar100",
 )
 TINY_R18 = Family(
     "Tiny-ImageNet at 64 px, ResNet-18 with CIFAR stem, 400 epochs; the paper's table; GPU.",
@@ -65,5 +65,5 @@ TINY_R18 = Family(
         "samix": TINY_SAMIX,
         "samix-fast": speedy(TINY_SAMIX),
     },
-    alphas={"manifoldmix": 0.2, "gridmix": 0.2, "smoothmix": 0.2},
+    published="tiny",
 )
