@@ -94,9 +94,7 @@ def test_value_table(linear, folder):
     ],
 )
 def test_value_default_protocol(data, network, method, protocol, folder):
-    opened = open_run(folder, [])._replace(
-        data=Data(name=data), network=Network(name=network), method=method
-    )
+    opened = open_run(folder, [])._replace(data=Data(name=data), network=Network(name=network), method=method)
     assert protocol_for(opened) == protocol
 
 

@@ -128,7 +128,9 @@ def test_value_deepcluster_labels_change_at_the_end_of_an_epoch_only():
     found = pseudo.labels(torch.arange(30))
     assert {len(found[truth == group].unique()) for group in range(3)} == {1}
     assert len(found.unique()) == 3
-    assert 0 < float(pseudo.head.weight.detach().abs().max()) < 0.1  # a fresh head: the old one knew other labels
+    assert (
+        0 < float(pseudo.head.weight.detach().abs().max()) < 0.1
+    )  # a fresh head: the old one knew other labels
     torch.testing.assert_close(pseudo.memory.features, F.normalize(keys, dim=1))
     again = pseudo.head.weight.detach().clone()
     pseudo.update(torch.arange(10), keys[:10])

@@ -9,10 +9,13 @@ from samix.core.words import suggest
 from samix.evaluate import PROTOCOLS, LinearProbe, linear_probe, logistic_probe
 from samix.nn.from_timm import PREFIX
 
-BY_DATA = {"folder": "imagenet", "stl10": "stl10", "tiny-imagenet": "tiny"}
+BY_DATA = {
+    "folder": "imagenet", "shards": "imagenet", "stl10": "stl10", "stl10-unlabelled": "stl10", "tiny-imagenet": "tiny",
+}  # fmt: skip
 """The protocols of the paper, which its MoCo rows have."""
 BY_METHOD = dict.fromkeys(("simclr", "byol", "swav", "simsiam"), "simsiam")
-"""ResNets that these methods trained on ImageNet: the paper is silent, and they diverge at MoCo's lr of 30."""
+"""ResNets that these methods trained on ImageNet: the paper is silent, and their own protocols have learning
+rates below 2."""
 TRANSFORMERS = ("vit-s", "vit-s-moco", "deit-s", "swin-t")
 TIMM_TRANSFORMERS = tuple(f"{PREFIX}{family}" for family in ("vit", "deit", "swin"))
 SETTINGS = {field.name: type(field.default) for field in fields(LinearProbe)}

@@ -24,8 +24,6 @@ from samix.nn.zoo import Network
 from samix.runs.files import write_text
 from samix.runs.weights import load_encoder
 
-LABELLED = {"stl10-unlabelled": "stl10"}
-"""Sets without labels, and the set with labels that a run on them is judged by unless --data.name says."""
 PERCENT = {"top1": "top-1 %", "top5": "top-5 %", "ece": "ECE %"}
 
 
@@ -68,9 +66,7 @@ def open_run(folder: Path, words: list[str]) -> Opened:
             raise ValueError(
                 f"unknown option {word.partition('=')[0]}: only --data.* and --machine.* are fields here."
             )
-    trained = from_yaml(folder / "config.yaml")
-    labelled = LABELLED.get(trained.data.name, trained.data.name)
-    recipe = override(replace(trained, data=replace(trained.data, name=labelled)), words)
+    recipe = override(from_yaml(folder / "config.yaml"), words)
     saved, split = load_encoder(folder), load_data(recipe.data)
     if saved.network.weights is not None:
         split = split.normalised_by(saved.stats)

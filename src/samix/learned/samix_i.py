@@ -152,7 +152,13 @@ class SAMixI(LearnedMixing):
         return losses
 
     def mix_views(
-        self, views: tuple[Images, Images], z: Maps, pairing: Pairing, progress: float, index: Index, count: int
+        self,
+        views: tuple[Images, Images],
+        z: Maps,
+        pairing: Pairing,
+        progress: float,
+        index: Index,
+        count: int,
     ) -> list[Mixed]:
         """The first `count` views mixed for the encoder, whose first view has the maps z.
 
@@ -236,4 +242,6 @@ def check_crossable(method: SelfSupervised, terms: Terms) -> None:
             "not. Choose MoCo v1 or v2 as --method."
         )
     if terms.same_view or terms.shared:
-        raise ValueError("mixup.cross_view has targets of both views: leave terms.same_view and shared false.")
+        raise ValueError(
+            "mixup.cross_view has targets of both views: leave terms.same_view and shared false."
+        )

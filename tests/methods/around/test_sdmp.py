@@ -134,7 +134,10 @@ def loop_loss(model: SDMP, x: torch.Tensor, count: int) -> float:
 def loop_nt_xent(first: torch.Tensor, second: torch.Tensor, i: int, j: int, tau: float) -> float:
     """Row i of the first and row j of the second, each against all other rows of both."""
     total = 0.0
-    for own, other, anchor, place, positive in ((first, second, first[i], i, j), (second, first, second[j], j, i)):
+    for own, other, anchor, place, positive in (
+        (first, second, first[i], i, j),
+        (second, first, second[j], j, i),
+    ):
         rest = [row for number, row in enumerate(own) if number != place]
         total += loop_nce(anchor, torch.stack([other[positive], *rest, *without(other, positive)]), 0, tau)
     return total
@@ -284,7 +287,9 @@ def test_value_the_rest_is_the_methods(selfsup):
 @pytest.mark.parametrize("name", ["byol", "simsiam", "swav"])
 def test_error_other_methods(selfsup, name):
     method = selfsup(name)
-    with pytest.raises(ValueError, match=rf"{type(method).__name__} has none. Choose SimCLR or MoCo v1, v2 or"):
+    with pytest.raises(
+        ValueError, match=rf"{type(method).__name__} has none. Choose SimCLR or MoCo v1, v2 or"
+    ):
         SDMP(method)
 
 
