@@ -200,3 +200,12 @@ def test_value_the_mixer_is_not_scaled():
 def test_error_rates_by_stage(changes, words):
     with pytest.raises(ValueError, match=words):
         Optimizer(**changes)
+
+
+@pytest.mark.parametrize("name", ["adamw", "lamb"])
+def test_value_all_parameters_may_decay(name):
+    """As in MoCo v3's own code, whose AdamW knows one group."""
+    spared = {parameters()["mixer"][0]}
+    optimizer = build_optimizer(parameters(), Optimizer(name=name, weight_decay=0.1, decay_all=True), spared)
+    assert {group["weight_decay"] for group in optimizer.param_groups} == {0.1}
+    assert len(optimizer.param_groups) == 2

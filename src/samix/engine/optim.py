@@ -31,6 +31,8 @@ class Optimizer:
     """Where the encoder's half cosine ends."""
     weight_decay: float = 5e-4
     """Weight decay; adamw, lamb and lars spare biases and norms."""
+    decay_all: bool = False
+    """adamw and lamb decay biases, norms and tokens, too, as MoCo v3's transformer does."""
     momentum: float = 0.9
     """Momentum of sgd and lars."""
     warmup_epochs: float = 0.0
@@ -124,8 +126,9 @@ def learning_scales(
 def split_decay(
     members: list[nn.Parameter], config: Optimizer, spared: Collection[nn.Parameter]
 ) -> list[tuple[list[nn.Parameter], float]]:
-    """Parameters with their weight decay: SGD decays all, the others no biases, norms, scalars, `spared`."""
-    if config.name == "sgd":
+    """Parameters with their weight decay: SGD decays all, the others no biases, norms, scalars, `spared`,
+    unless `decay_all` says so."""
+    if config.name == "sgd" or config.decay_all:
         return [(members, config.weight_decay)]
     chosen = {p for p in members if p.ndim > 1}.difference(spared)
     decayed, free = [p for p in members if p in chosen], [p for p in members if p not in chosen]

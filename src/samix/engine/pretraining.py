@@ -7,7 +7,7 @@ from samix.contract import Context, MixupSettings, Model, Plain
 from samix.core.checks import check_not_negative
 from samix.core.shapes import Stats
 from samix.core.words import suggest
-from samix.data.ssl_views import AUGMENTS
+from samix.data.ssl_views import AUGMENTS, SmallCrops
 from samix.engine.initial import load_initial
 from samix.engine.pretrained import PretrainedMixup
 from samix.engine.recipe import Recipe
@@ -15,6 +15,7 @@ from samix.learned import CLUSTERED, LEARNED_WITHOUT_LABELS
 from samix.methods.around import AROUND, SelfMixing
 from samix.methods.ssl import METHODS, MethodSettings, MoCoV2, SelfSupervised, Terms
 from samix.mixups import MIXUPS
+from samix.nn.zoo import find_spec
 
 VIEW_POLICIES: dict[str, type[Any]] = {
     "plain": Plain,
@@ -39,6 +40,8 @@ class Pretraining(Recipe):
     """The shares of clean and mixed views in the objective."""
     augment: str = "small"
     """The pair of random views: a method's own (moco-v2, simclr, ...), or small for pictures of 32 px."""
+    crops: SmallCrops = field(default_factory=SmallCrops)
+    """Small crops beside the two views (SwAV)."""
     knn: int = 20
     """Neighbours that vote in the test during training; 0 leaves it out."""
 
@@ -50,6 +53,16 @@ class Pretraining(Recipe):
         if self.augment not in AUGMENTS:
             raise ValueError(f"unknown augment {suggest(self.augment, AUGMENTS)}")
         check_not_negative(self, "", "knn")
+        if self.crops.count and self.crops.size > self.data.size:
+            raise ValueError(
+                f"crops.size is {self.crops.size}, but small crops may not be larger than the views, whose "
+                f"data.size is {self.data.size}."
+            )
+        if self.crops.count and find_spec(self.encoder.name).one_size:
+            raise ValueError(
+                f"{self.encoder.name} takes pictures of one size, so it cannot see small crops: leave crops.count "
+                "at 0, or take a ResNet."
+            )
         if self.machine.accumulate > 1:
             raise ValueError(
                 f"machine.accumulate is {self.machine.accumulate}, but parts of a batch do not see each "
@@ -69,4 +82,9 @@ class Pretraining(Recipe):
         channels, features = encoder.probe(size)
         method = self.method.build(encoder, features)
         method.terms = self.terms
+        if self.crops.count and not method.takes_crops:
+            raise ValueError(
+                f"{type(method).__name__} learns from two views: leave crops.count at 0, or take swav as --method."
+            )
+        method.crops = self.crops
         return self.mixup.build(method, Context(channels, size, SelfMixing, stats, pictures))

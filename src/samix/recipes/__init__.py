@@ -14,10 +14,15 @@ from samix.recipes.inat_places import INAT_PLACES
 from samix.recipes.mixers import MIXER, SSL_MIXER
 from samix.recipes.own_pictures import FOLDER
 from samix.recipes.small_images import CIFAR100_R18, FINE_GRAINED, SMALL_IMAGES, TINY_R18
+from samix.recipes.ssl_ablations import ABLATIONS_SSL
 from samix.recipes.ssl_base import PRESETS, Preset, PretrainingFamily
 from samix.recipes.ssl_base import find_pretraining as _find_pretraining
-from samix.recipes.ssl_paper import IMAGENET_R50_SSL, IMAGENET_VIT_SSL, TINY_R18_SSL
+from samix.recipes.ssl_imagenet import IMAGENET_SSL
+from samix.recipes.ssl_methods import METHODS_SSL
 from samix.recipes.ssl_small import SSL_DEMO, SSL_FOLDER, SSL_SMALL
+from samix.recipes.ssl_stl10 import STL10_SSL
+from samix.recipes.ssl_studies import STUDIES_SSL
+from samix.recipes.ssl_vit import VIT_SSL
 
 RECIPES: dict[str, Family] = {
     "demo": DEMO,
@@ -40,9 +45,12 @@ PRETRAININGS: dict[str, PretrainingFamily] = {
     "ssl-small": SSL_SMALL,
     "ssl-folder": SSL_FOLDER,
     "ssl-mixer": SSL_MIXER,
-    "tiny-r18-ssl": TINY_R18_SSL,
-    "imagenet-r50-ssl": IMAGENET_R50_SSL,
-    "imagenet-vit-ssl": IMAGENET_VIT_SSL,
+    **STL10_SSL,
+    **IMAGENET_SSL,
+    **METHODS_SSL,
+    **VIT_SSL,
+    **ABLATIONS_SSL,
+    **STUDIES_SSL,
 }
 
 
@@ -71,8 +79,6 @@ __all__ = [
     "FLOWERS_LITE0",
     "PETS_PARTS",
     "FOLDER",
-    "IMAGENET_R50_SSL",
-    "IMAGENET_VIT_SSL",
     "MIXER",
     "PETS_LITE0",
     "PRESETS",
@@ -84,7 +90,6 @@ __all__ = [
     "SSL_SMALL",
     "TINY_PARTS",
     "TINY_R18",
-    "TINY_R18_SSL",
     "Family",
     "Preset",
     "Pretraining",

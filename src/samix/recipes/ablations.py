@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import cast
 
 from samix.learned import LearnedMixup
-from samix.recipes.base import Family, row
+from samix.recipes.base import Family, Learned, row
 from samix.recipes.few_photos import PETS_LITE0
 from samix.recipes.paper import read_table
 from samix.recipes.small_images import SAMIX, TINY, TINY_MIXER
@@ -39,7 +39,7 @@ ETAS, ALPHAS = (0.0, 0.1, 0.25, 0.75, 1.0), (0.2, 0.5, 1.0, 4.0)
 """Beside .5 and 2, which SAMix has; the paper does not say which values its figures show."""
 
 
-def parts(samix: LearnedMixup) -> dict[str, LearnedMixup]:
+def parts(samix: Learned) -> dict[str, Learned]:
     """SAMix put together part by part; every row has what the rows before it have, the last is SAMix.
 
     Before they come in, lam is one more channel of the maps, the content is linear, masks have no loss of
