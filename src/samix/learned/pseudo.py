@@ -60,6 +60,11 @@ class PseudoLabels(nn.Module):
 
         k-means may round differently on every process: the first one's clusters count.
         """
+        if self.config.labels == "true" and len(truth.unique()) < 2:
+            raise ValueError(
+                "mixup.clusters.labels is 'true', but the training pictures have no labels. Take pseudo or "
+                "deepcluster, or a set with labels."
+            )
         self.truth.copy_(truth)
         if not bool(self.memory.ready):
             self.memory.initialise(features, seed)
