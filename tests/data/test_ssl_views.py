@@ -147,7 +147,7 @@ def test_error_names_the_field(name, value, says):
 
 
 def test_value_small_crops_come_back_out_of_their_canvases(random_pictures):
-    """Six crops of 12 px behind two views of 24 px: four in the first canvas of a picture, two in the second."""
+    """Six crops of 12 px behind two views of 24 px: four in a picture's first canvas, two in the second."""
     pictures, small = random_pictures(5, 40, 40), SmallCrops(count=6, size=12)
     with seeded(3):
         x = two_views(pictures, 24, AUGMENTS["swav-multi"], small)

@@ -136,3 +136,9 @@ def test_value_deepcluster_labels_change_at_the_end_of_an_epoch_only():
     pseudo.update(torch.arange(10), keys[:10])
     pseudo.after_step()  # in the middle of an epoch nothing is due
     assert torch.equal(pseudo.head.weight, again)
+
+
+def test_error_true_labels_of_a_set_that_has_none():
+    pseudo = PseudoLabels(30, 4, Clusters(count=3, min_size=2, labels="true"))
+    with pytest.raises(ValueError, match=r"mixup\.clusters\.labels is 'true', but .* have no labels"):
+        pseudo.begin(torch.randn(30, 4), torch.zeros(30, dtype=torch.long), seed=0)

@@ -138,7 +138,7 @@ def test_value_hand_made_mixups_are_as_published():
 
 
 def test_value_swav_on_small_batches():
-    """Its own code for a batch of 256: lr .6 to 6e-4, a queue from epoch 15, prototypes fixed for an epoch."""
+    """Its own code for a batch of 256: lr .6 to 6e-4, a queue from epoch 15, prototypes fixed for one."""
     for name, epochs in (("stl10-r18-ssl", 400), ("stl10-r50-ssl-800", 800)):
         swav = find_pretraining(name, "swav")[1]
         assert (swav.optimizer.lr, swav.optimizer.min_lr, swav.batch_size) == (0.6, 6e-4, 256)

@@ -10,10 +10,8 @@ from samix.evaluate import PROTOCOLS, LinearProbe, linear_probe, logistic_probe
 from samix.nn.from_timm import PREFIX
 
 BY_DATA = {
-    "folder": "imagenet",
-    "shards": "imagenet",
-    "stl10": "stl10",
-    "stl10-unlabelled": "stl10",
+    **dict.fromkeys(("folder", "shards"), "imagenet"),
+    **dict.fromkeys(("stl10", "stl10-unlabelled"), "stl10"),
     "tiny-imagenet": "tiny",
 }
 """The protocols of the paper, which its MoCo rows have."""

@@ -35,7 +35,7 @@ class Boxes(NamedTuple):
 def random_resized_crop(
     pictures: PictureBatch, size: int, min_scale: float, flip_prob: float = 0.0, max_scale: float = 1.0
 ) -> Float[Tensor, "B _ {size} {size}"]:
-    """A random part of every picture, of its area's share U(min_scale, max_scale) and ratio 3/4 ... 4/3, resized.
+    """A random part of every picture, a share U(min_scale, max_scale) of it with ratio 3/4 ... 4/3, resized.
 
     Pictures of a list are cropped one after the other by torchvision, those of a tensor all at once.
     """

@@ -5,8 +5,8 @@ picture draws its own parameters, from torch's CPU generator whatever the device
 out all is float32 in [0, 1]. Parameters and changes are torchvision's, but for what the two files name.
 BYOL's crops are bicubic in the original, bilinear here.
 
-SwAV may see small crops beside the two views. They travel as tiles of canvases that are as large as a view, so
-that a batch stays one tensor: `pack` lays them out, `unpack` takes them up.
+SwAV may see small crops beside the two views. They travel as tiles of canvases that are as large as a view,
+so that a batch stays one tensor: `pack` lays them out, `unpack` takes them up.
 """
 
 import math
@@ -72,7 +72,8 @@ class Augment:
         check_positive_share(self, "augment", "min_scale", "max_scale")
         if self.max_scale < self.min_scale:
             raise ValueError(
-                f"augment.max_scale must be at least augment.min_scale ({self.min_scale}), got {self.max_scale}."
+                f"augment.max_scale must be at least augment.min_scale ({self.min_scale}), "
+                f"got {self.max_scale}."
             )
         check_not_negative(self, "augment", "brightness", "contrast", "saturation")
         check_fields(self, "augment", ["hue"], lambda turn: 0 <= turn <= 0.5, "must lie in [0, 0.5]")
@@ -130,7 +131,8 @@ AUGMENTS: dict[str, tuple[Augment, Augment]] = {
     "simsiam": (_MOCO, _MOCO),
     "small": (replace(_MOCO, blur_prob=0.0),) * 2,
 }
-"""First and second view of each method; `swav-multi` goes with small crops, `small` is MoCo v2's for pictures that are too small to blur."""
+"""First and second view of each method; `swav-multi` goes with small crops, `small` is MoCo v2's for pictures
+that are too small to blur."""
 
 
 def two_views(

@@ -60,8 +60,8 @@ class Pretraining(Recipe):
             )
         if self.crops.count and find_spec(self.encoder.name).one_size:
             raise ValueError(
-                f"{self.encoder.name} takes pictures of one size, so it cannot see small crops: leave crops.count "
-                "at 0, or take a ResNet."
+                f"{self.encoder.name} takes pictures of one size, so it cannot see small crops: leave "
+                "crops.count at 0, or take a ResNet."
             )
         if self.machine.accumulate > 1:
             raise ValueError(
@@ -84,7 +84,8 @@ class Pretraining(Recipe):
         method.terms = self.terms
         if self.crops.count and not method.takes_crops:
             raise ValueError(
-                f"{type(method).__name__} learns from two views: leave crops.count at 0, or take swav as --method."
+                f"{type(method).__name__} learns from two views: leave crops.count at 0, or take swav as "
+                "--method."
             )
         method.crops = self.crops
         return self.mixup.build(method, Context(channels, size, SelfMixing, stats, pictures))

@@ -1,7 +1,8 @@
 """Linear evaluation: a classifier trained with SGD on a frozen encoder, batch-norm with running statistics.
 
 The settings follow the protocols of MoCo (arXiv 1911.05722) and MoCo v3 (arXiv 2104.02057) as SAMix uses
-them, and that of SimSiam (arXiv 2011.10566) for the methods without a protocol in the paper. With augmented views every step runs the encoder; without, its features are computed once.
+them, and that of SimSiam (arXiv 2011.10566) for the methods without a protocol in the paper. With augmented
+views every step runs the encoder; without, its features are computed once.
 """
 
 from collections.abc import Iterable, Iterator

@@ -30,8 +30,8 @@ class Clusters:
     min_size: int = 20
     """Clusters with fewer pictures are dissolved, and a large one is split."""
     labels: Literal["pseudo", "deepcluster", "true"] = "pseudo"
-    """pseudo (ODC: clusters move at every step), deepcluster (k-means of all pictures once an epoch), or true:
-    the dataset's own labels, for the paper's ablation."""
+    """pseudo (ODC: clusters move at every step), deepcluster (k-means of all pictures once an epoch), or
+    true: the dataset's own labels, for the paper's ablation."""
 
     def __post_init__(self) -> None:
         check_words(self, "mixup.clusters")
@@ -60,6 +60,11 @@ class PseudoLabels(nn.Module):
 
         k-means may round differently on every process: the first one's clusters count.
         """
+        if self.config.labels == "true" and len(truth.unique()) < 2:
+            raise ValueError(
+                "mixup.clusters.labels is 'true', but the training pictures have no labels. Take pseudo or "
+                "deepcluster, or a set with labels."
+            )
         self.truth.copy_(truth)
         if not bool(self.memory.ready):
             self.memory.initialise(features, seed)
@@ -98,7 +103,7 @@ class PseudoLabels(nn.Module):
 
     @torch.no_grad()
     def after_step(self) -> None:
-        """At the end of an epoch of DeepCluster new labels, which a fresh head must learn: their order is new."""
+        """At the end of an epoch of DeepCluster new labels, in a new order, which a fresh head must learn."""
         if not self.memory.is_due:
             return
         seed = fold(int(self.memory.steps), "clusters")

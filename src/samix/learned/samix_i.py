@@ -166,8 +166,8 @@ class SAMixI(LearnedMixing):
         other view.
         """
         if self.settings.cross_view:
-            both, maps = torch.cat(views), torch.cat([z, self.maps(views[1])])
-            crossed = self.mix_pairs(both, maps, across(pairing), progress, torch.cat([index, index]))
+            both, z = torch.cat(views), torch.cat([z, self.maps(views[1])])
+            crossed = self.mix_pairs(both, z, across(pairing), progress, torch.cat([index, index]))
             return [crossed.first(len(index))]
         maps = [z] if count == 1 else [z, self.maps(views[1])]
         return [
@@ -243,5 +243,5 @@ def check_crossable(method: SelfSupervised, terms: Terms) -> None:
         )
     if terms.same_view or terms.shared:
         raise ValueError(
-            "mixup.cross_view has targets of both views: leave terms.same_view and shared false."
+            "mixup.cross_view has targets of both views: leave terms.same_view and terms.shared false."
         )

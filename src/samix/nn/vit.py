@@ -1,5 +1,5 @@
-"""MoCo v3's transformer (arXiv 2104.02057): fixed positions, a frozen, random patch projection, and its weights
-at the start."""
+"""MoCo v3's transformer (arXiv 2104.02057): fixed positions, a frozen, random patch projection, and its first
+weights."""
 
 from typing import Any
 

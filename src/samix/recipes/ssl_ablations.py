@@ -70,7 +70,7 @@ def losses(data: str, base: Pretraining, column: str) -> PretrainingFamily:
     """The rows of one column of the table of losses, and the figure's beside it."""
     cells = LOSS_TABLE.column(column, LOSS_ROWS)
     family = paper_family(
-        f"What the Mixer learns from without labels on {data}, ResNet-18, 400 epochs; the paper's table; GPU.",
+        f"What the Mixer learns from without labels, {data}, ResNet-18, 400 epochs; the paper's table; GPU.",
         {"moco-v2": base},
         cells,
         LOSSES,
@@ -87,8 +87,7 @@ ABLATIONS_SSL = {
     "stl10-r18-ssl-losses": losses("STL-10", STL10, "STL-10"),
     "tiny-r18-ssl-losses": losses("Tiny-ImageNet", SMALL, "Tiny"),
     "tiny-r18-ssl-parts": paper_family(
-        "What the Mixer's parts bring without labels on Tiny-ImageNet, ResNet-18, 400 epochs; the paper's table; "
-        "GPU.",
+        "What the Mixer's parts bring without labels, Tiny-ImageNet, ResNet-18; the paper's table; GPU.",
         {"moco-v2": SMALL},
         PARTS_TABLE.column("CL", {f"moco-v2+{name}": row for name, row in with_prefix(dict(PARTS)).items()}),
         with_prefix(parts(SAMIX_C)),

@@ -46,7 +46,7 @@ class PretrainingFamily(NamedTuple):
     cells: Cells = NO_CELLS
     """The numbers of the paper's tables that rows reproduce."""
     published: DataSet | None = None
-    """Hand-made mixups without settings here are as in the paper's tables of this family; None: as they are."""
+    """Hand-made mixups without settings here are as in the paper's tables of that name; None: as they are."""
 
 
 def find_pretraining(
@@ -70,7 +70,7 @@ def find_pretraining(
 
 
 def with_mixup(family: PretrainingFamily, method: str, mixup: str) -> Pretraining:
-    """A method's plain recipe with a mixup: the family's settings, a preset, as published, or its defaults."""
+    """A method's plain recipe with a mixup: the family's settings, a preset, as published, or by default."""
     base, settings = family.methods[method], family.mixups.get(mixup, PRESETS.get(mixup))
     if mixup == "plain":
         return base

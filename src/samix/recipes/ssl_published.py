@@ -20,7 +20,7 @@ from samix.recipes.ssl_base import PretrainingFamily
 
 MOCO = Optimizer(lr=0.03, weight_decay=1e-4, mixer_lr=0.03, mixer_min_lr=3e-4)
 GROUPS = 8
-"""Of batch norm: the eight processes between which MoCo shuffles its keys, in however many of them it runs."""
+"""Of batch norm: the eight processes between which MoCo shuffles its keys, however many there are."""
 SAMIX_I, SAMIX_C = as_published(InstanceMixup()), as_published(ClusterMixup())
 SOURCE = "imagenet-r50-ssl-100"
 """The family whose runs train the Mixers of the rows -P: ImageNet, ResNet-50, 100 epochs."""

@@ -4,6 +4,9 @@ samix pretrain stl10-r18-ssl-views/moco-v2+cutmix-same-only    targets of the mi
 samix pretrain tiny-r18-ssl-grid/moco-v2+cutmix-2-mixup-0.2    CutMix between clusters, Mixup within one
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 from samix.engine.pretraining import Pretraining
 from samix.learned import ClusteredInterIntra
 from samix.methods.ssl.base import Terms
@@ -40,9 +43,7 @@ GRID = {
 """What mixes pairs of two clusters, and what pairs of one."""
 
 
-def study(
-    about: str, base: Pretraining, variants: dict[str, Preset] | dict[str, ClusteredInterIntra]
-) -> PretrainingFamily:
+def study(about: str, base: Pretraining, variants: Mapping[str, Any]) -> PretrainingFamily:
     """Every variant as a row."""
     rows = ("moco-v2", *(f"moco-v2+{name}" for name in variants))
     return PretrainingFamily(about, {"moco-v2": base}, dict(variants), rows, published="ssl")

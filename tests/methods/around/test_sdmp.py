@@ -287,9 +287,7 @@ def test_value_the_rest_is_the_methods(selfsup):
 @pytest.mark.parametrize("name", ["byol", "simsiam", "swav"])
 def test_error_other_methods(selfsup, name):
     method = selfsup(name)
-    with pytest.raises(
-        ValueError, match=rf"{type(method).__name__} has none. Choose SimCLR or MoCo v1, v2 or"
-    ):
+    with pytest.raises(ValueError, match=rf"{type(method).__name__} has none. Choose SimCLR or MoCo"):
         SDMP(method)
 
 

@@ -119,8 +119,8 @@ class SDMP(Around):
         super().__init__(method)
         if not isinstance(method, MoCo | MoCoV3 | SimCLR):
             raise ValueError(
-                f"SDMP needs negatives, among which mixed images have keys, and {type(method).__name__} has none. "
-                "Choose SimCLR or MoCo v1, v2 or v3 as --method."
+                f"SDMP needs negatives beside its mixed keys, and {type(method).__name__} has none. Choose "
+                "SimCLR or MoCo v1, v2 or v3 as --method."
             )
         self.config = config or SDMPConfig()
 

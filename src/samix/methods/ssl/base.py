@@ -100,8 +100,9 @@ class Terms:
         """The clean views; their predictions are made later where mixed images pass first, or not at all."""
         if self.mixed_first and method.momentum is None:
             raise ValueError(
-                f"terms.mixed_first needs a momentum branch for the targets, which {type(method).__name__} does "
-                "not have: its clean pass gives them. Leave it false, or take MoCo or BYOL as --method."
+                "terms.mixed_first needs a momentum branch for the targets; those of "
+                f"{type(method).__name__} come from its clean pass. Leave it false, or take MoCo or BYOL as "
+                "--method."
             )
         return method.observe(*views, predicting=self.base > 0 and not self.mixed_first)
 

@@ -32,8 +32,8 @@ class MoCoV2:
     momentum: float = 0.999
     """Momentum of the key encoder, constant."""
     norm_groups: int = 1
-    """Batch norm over so many groups of the batch of all processes, and permuted keys, stand in for shuffle-BN
-    (8 is usual); processes count as groups and shuffle over themselves."""
+    """Batch norm over so many groups of the batch of all processes, and permuted keys, stand in for
+    shuffle-BN (8 is usual); processes count as groups and shuffle over themselves."""
 
     def __post_init__(self) -> None:
         check_positive(self, "method", "tau")
