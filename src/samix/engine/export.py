@@ -27,7 +27,7 @@ def export_weights(
     save_weights(folder / ENCODER, model.encoder.network.state_dict(), described)
     method = innermost(model)
     if isinstance(method, Supervised) and isinstance(method.head, nn.Linear):
-        seen = Seen(classes, stats, recipe.data.size, recipe.data.test_short)
+        seen = Seen(classes, stats, recipe.data.tested_size, recipe.data.test_short)
         save_classifier(folder, method.encoder, method.head, recipe.encoder, seen)
     if isinstance(model, Paints):
         weights, described["mixer"] = model.mixer_weights()

@@ -63,6 +63,7 @@ def run(fabric: Fabric, recipe: Recipe, folder: Path, name: str, command: str, q
     plan = TrainPlan(
         len(split.train.labels), recipe.batch_size, recipe.epochs,
         start=start, seed=recipe.seed, rank=fabric.global_rank, world=fabric.world_size,
+        repeats=recipe.data.repeats,
     )  # fmt: skip
     loader = make_loader(task.images(split), task.view(), plan, recipe.data.workers)
     batches = on_device(fabric, loader, split, recipe)
