@@ -50,6 +50,7 @@ class Pretraining(Recipe):
         if self.augment not in AUGMENTS:
             raise ValueError(f"unknown augment {suggest(self.augment, AUGMENTS)}")
         check_not_negative(self, "", "knn")
+        check_views(self)
         if self.machine.accumulate > 1:
             raise ValueError(
                 f"machine.accumulate is {self.machine.accumulate}, but parts of a batch do not see each "
@@ -70,3 +71,18 @@ class Pretraining(Recipe):
         method = self.method.build(encoder, features)
         method.terms = self.terms
         return self.mixup.build(method, Context(channels, size, SelfMixing, stats, pictures))
+
+
+def check_views(recipe: Pretraining) -> None:
+    """Refuses what only supervised training does: its views, and an average of a classifier."""
+    data = recipe.data
+    if data.rand_augment is not None or data.jitter or data.erasing:
+        raise ValueError(
+            "data.rand_augment, data.jitter and data.erasing change pictures of supervised training; the "
+            f"views of pre-training are chosen by augment ({recipe.augment}). Leave them at null, 0 and 0."
+        )
+    if recipe.optimizer.average is not None:
+        raise ValueError(
+            f"optimizer.average is {recipe.optimizer.average}, but pre-training has no classifier whose "
+            "weights it could average. Leave it at null."
+        )
