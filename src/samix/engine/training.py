@@ -14,9 +14,17 @@ from samix.learned import LEARNED
 from samix.methods.around.mixing import Mixing
 from samix.methods.supervised import Objective, Supervised, linear_head
 from samix.mixups import MIXUPS
+from samix.mixups.with_mixup import MixupTokenMix, MixupTransMix
 from samix.nn.zoo import find_spec
 
-POLICIES: dict[str, type[Any]] = {"plain": Plain, **MIXUPS, **LEARNED, "samix-p": PretrainedMixup}
+POLICIES: dict[str, type[Any]] = {
+    "plain": Plain,
+    **MIXUPS,
+    "mixup+transmix": MixupTransMix,
+    "mixup+tokenmix": MixupTokenMix,
+    **LEARNED,
+    "samix-p": PretrainedMixup,
+}
 """How images may be mixed in supervised training."""
 
 

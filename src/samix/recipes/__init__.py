@@ -10,6 +10,7 @@ from samix.recipes.embedded import DEMO, DIGITS
 from samix.recipes.few_photos import FLOWERS_LITE0, PETS_LITE0
 from samix.recipes.imagenet import IMAGENET_R18, IMAGENET_R50
 from samix.recipes.mixers import MIXER, SSL_MIXER
+from samix.recipes.modern import IMAGENET_DEIT_S, IMAGENET_R50_A3, IMAGENET_R50_A3_MBCE, IMAGENET_SWIN_T
 from samix.recipes.own_pictures import FOLDER
 from samix.recipes.small_images import CIFAR100_R18, TINY_R18
 from samix.recipes.ssl_base import PRESETS, Preset, PretrainingFamily
@@ -30,6 +31,10 @@ RECIPES: dict[str, Family] = {
     "tiny-r18": TINY_R18,
     "imagenet-r18": IMAGENET_R18,
     "imagenet-r50": IMAGENET_R50,
+    "imagenet-r50-a3": IMAGENET_R50_A3,
+    "imagenet-r50-a3-mbce": IMAGENET_R50_A3_MBCE,
+    "imagenet-deit-s": IMAGENET_DEIT_S,
+    "imagenet-swin-t": IMAGENET_SWIN_T,
 }
 PRETRAININGS: dict[str, PretrainingFamily] = {
     "ssl-demo": SSL_DEMO,
@@ -66,9 +71,13 @@ __all__ = [
     "DIGITS",
     "FLOWERS_LITE0",
     "FOLDER",
+    "IMAGENET_DEIT_S",
     "IMAGENET_R18",
     "IMAGENET_R50",
+    "IMAGENET_R50_A3",
+    "IMAGENET_R50_A3_MBCE",
     "IMAGENET_R50_SSL",
+    "IMAGENET_SWIN_T",
     "IMAGENET_VIT_SSL",
     "MIXER",
     "PETS_LITE0",
