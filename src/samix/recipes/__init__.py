@@ -12,6 +12,7 @@ from samix.recipes.few_photos import FLOWERS_LITE0, PETS_LITE0
 from samix.recipes.imagenet import IMAGENET
 from samix.recipes.inat_places import INAT_PLACES
 from samix.recipes.mixers import MIXER, SSL_MIXER
+from samix.recipes.modern import IMAGENET_DEIT_S, IMAGENET_R50_A3, IMAGENET_R50_A3_MBCE, IMAGENET_SWIN_T
 from samix.recipes.own_pictures import FOLDER
 from samix.recipes.small_images import CIFAR100_R18, FINE_GRAINED, SMALL_IMAGES, TINY_R18
 from samix.recipes.ssl_ablations import ABLATIONS_SSL
@@ -39,6 +40,10 @@ RECIPES: dict[str, Family] = {
     **FINE_GRAINED,
     **IMAGENET,
     **INAT_PLACES,
+    "imagenet-r50-a3": IMAGENET_R50_A3,
+    "imagenet-r50-a3-mbce": IMAGENET_R50_A3_MBCE,
+    "imagenet-deit-s": IMAGENET_DEIT_S,
+    "imagenet-swin-t": IMAGENET_SWIN_T,
 }
 PRETRAININGS: dict[str, PretrainingFamily] = {
     "ssl-demo": SSL_DEMO,
@@ -79,6 +84,10 @@ __all__ = [
     "FLOWERS_LITE0",
     "PETS_PARTS",
     "FOLDER",
+    "IMAGENET_DEIT_S",
+    "IMAGENET_R50_A3",
+    "IMAGENET_R50_A3_MBCE",
+    "IMAGENET_SWIN_T",
     "MIXER",
     "PETS_LITE0",
     "PRESETS",
