@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from samix.core.mixed import Mixed
 from samix.core.pairing import Pairing
 from samix.core.shapes import Embeddings, Images, Labels, Lam, Logits, Maps, Mask, Scalar, Size, Stats
+from samix.nn.averaging import WeightAverage
 from samix.nn.encoder import Encoder
 
 
@@ -148,6 +149,14 @@ class Clustered(Protocol):
 
     def cluster_labels(self) -> Labels:
         """The cluster of every training picture."""
+
+
+@runtime_checkable
+class Averaged(Protocol):
+    """A model that keeps an average of its classifier's weights beside them."""
+
+    average: WeightAverage
+    """Images -> logits."""
 
 
 class Context(NamedTuple):

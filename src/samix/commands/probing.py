@@ -67,7 +67,7 @@ def open_run(folder: Path, words: list[str]) -> Opened:
                 f"unknown option {word.partition('=')[0]}: only --data.* and --machine.* are fields here."
             )
     recipe = override(from_yaml(folder / "config.yaml"), words)
-    saved, split = load_encoder(folder), load_data(recipe.data)
+    saved, split = load_encoder(folder), load_data(recipe.data).labelled
     if saved.network.weights is not None:
         split = split.normalised_by(saved.stats)
     if len(split.train.classes) < 2:

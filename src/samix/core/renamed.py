@@ -37,10 +37,13 @@ ADDED_TO_POLICIES: dict[str, dict[str, Any]] = {
 }
 """The same of hand-made mixups, by name."""
 ADDED_TO_RECIPES: dict[str, dict[str, Any]] = {
-    "data": {"test": "val", "test_zoom": None, "shrink": None},
+    "data": {"test": "val", "test_zoom": None, "shrink": None}
+    | {"test_size": None, "rand_augment": None, "jitter": 0.0, "erasing": 0.0, "repeats": 1},
     "encoder": {"layer": None, "weights": None, "frozen": 0, "freeze_norm": False},
     "objective": {"mix_until": 1.0, "decoupled": 0.0},
-    "optimizer": {"head_lr": 1.0, "layer_decay": 1.0},
+    "optimizer": {"head_lr": 1.0, "layer_decay": 1.0}
+    | {"warmup_start": 0.0, "beta2": 0.999, "average": None},
+    "machine": {"sync_norm": False},
 }
 """The same of every recipe, by group."""
 ADDED_FIELDS: dict[str, Any] = {"min_steps": 0}

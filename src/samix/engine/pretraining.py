@@ -53,16 +53,7 @@ class Pretraining(Recipe):
         if self.augment not in AUGMENTS:
             raise ValueError(f"unknown augment {suggest(self.augment, AUGMENTS)}")
         check_not_negative(self, "", "knn")
-        if self.crops.count and self.crops.size > self.data.size:
-            raise ValueError(
-                f"crops.size is {self.crops.size}, but small crops may not be larger than the views, whose "
-                f"data.size is {self.data.size}."
-            )
-        if self.crops.count and find_spec(self.encoder.name).one_size:
-            raise ValueError(
-                f"{self.encoder.name} takes pictures of one size, so it cannot see small crops: leave "
-                "crops.count at 0, or take a ResNet."
-            )
+        check_views(self)
         if self.machine.accumulate > 1:
             raise ValueError(
                 f"machine.accumulate is {self.machine.accumulate}, but parts of a batch do not see each "
@@ -89,3 +80,29 @@ class Pretraining(Recipe):
             )
         method.crops = self.crops
         return self.mixup.build(method, Context(channels, size, SelfMixing, stats, pictures))
+
+
+def check_views(recipe: Pretraining) -> None:
+    """Refuses what only supervised training does, its views and an average of a classifier, and small crops
+    that cannot be."""
+    data, crops = recipe.data, recipe.crops
+    if crops.count and crops.size > data.size:
+        raise ValueError(
+            f"crops.size is {crops.size}, but small crops may not be larger than the views, whose data.size "
+            f"is {data.size}."
+        )
+    if crops.count and find_spec(recipe.encoder.name).one_size:
+        raise ValueError(
+            f"{recipe.encoder.name} takes pictures of one size, so it cannot see small crops: leave "
+            "crops.count at 0, or take a ResNet."
+        )
+    if data.rand_augment is not None or data.jitter or data.erasing:
+        raise ValueError(
+            "data.rand_augment, data.jitter and data.erasing change pictures of supervised training; the "
+            f"views of pre-training are chosen by augment ({recipe.augment}). Leave them at null, 0 and 0."
+        )
+    if recipe.optimizer.average is not None:
+        raise ValueError(
+            f"optimizer.average is {recipe.optimizer.average}, but pre-training has no classifier whose "
+            "weights it could average. Leave it at null."
+        )

@@ -122,7 +122,8 @@ def linear_probe(
     if probe.view == "none":
         steps = cached_steps(*as_in_testing(split.train), plan)
     else:
-        view = train_view(replace(data, view=probe.view, min_scale=probe.min_scale))
+        plain = replace(data, rand_augment=None, jitter=0.0, erasing=0.0)
+        view = train_view(replace(plain, view=probe.view, min_scale=probe.min_scale))
         loader = make_loader(split.train, view, plan, data.workers)
         steps = fresh_steps(encoder, on_device(loader, split.stats, device))
     test, labels = as_in_testing(split.test)

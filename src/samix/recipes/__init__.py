@@ -9,10 +9,12 @@ from samix.recipes.base import find_recipe as _find_recipe
 from samix.recipes.cifar10_small import CIFAR10_LONG, CIFAR10_SMALL
 from samix.recipes.embedded import DEMO, DIGITS
 from samix.recipes.few_photos import FLOWERS_LITE0, PETS_LITE0
-from samix.recipes.imagenet import IMAGENET_R18, IMAGENET_R50
+from samix.recipes.imagenet import IMAGENET
+from samix.recipes.inat_places import INAT_PLACES
 from samix.recipes.mixers import MIXER, SSL_MIXER
+from samix.recipes.modern import IMAGENET_DEIT_S, IMAGENET_R50_A3, IMAGENET_R50_A3_MBCE, IMAGENET_SWIN_T
 from samix.recipes.own_pictures import FOLDER
-from samix.recipes.small_images import CIFAR100_R18, TINY_R18
+from samix.recipes.small_images import CIFAR100_R18, FINE_GRAINED, SMALL_IMAGES, TINY_R18
 from samix.recipes.ssl_ablations import ABLATIONS_SSL
 from samix.recipes.ssl_base import PRESETS, Preset, PretrainingFamily
 from samix.recipes.ssl_base import find_pretraining as _find_pretraining
@@ -33,11 +35,15 @@ RECIPES: dict[str, Family] = {
     "pets-parts": PETS_PARTS,
     "cifar10-small": CIFAR10_SMALL,
     "cifar10-long": CIFAR10_LONG,
-    "cifar100-r18": CIFAR100_R18,
-    "tiny-r18": TINY_R18,
+    **SMALL_IMAGES,
     "tiny-r18-parts": TINY_PARTS,
-    "imagenet-r18": IMAGENET_R18,
-    "imagenet-r50": IMAGENET_R50,
+    **FINE_GRAINED,
+    **IMAGENET,
+    **INAT_PLACES,
+    "imagenet-r50-a3": IMAGENET_R50_A3,
+    "imagenet-r50-a3-mbce": IMAGENET_R50_A3_MBCE,
+    "imagenet-deit-s": IMAGENET_DEIT_S,
+    "imagenet-swin-t": IMAGENET_SWIN_T,
 }
 PRETRAININGS: dict[str, PretrainingFamily] = {
     "ssl-demo": SSL_DEMO,
@@ -78,8 +84,10 @@ __all__ = [
     "FLOWERS_LITE0",
     "PETS_PARTS",
     "FOLDER",
-    "IMAGENET_R18",
-    "IMAGENET_R50",
+    "IMAGENET_DEIT_S",
+    "IMAGENET_R50_A3",
+    "IMAGENET_R50_A3_MBCE",
+    "IMAGENET_SWIN_T",
     "MIXER",
     "PETS_LITE0",
     "PRESETS",

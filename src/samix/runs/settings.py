@@ -7,7 +7,7 @@ from samix.core.renamed import ADDED, ADDED_FIELDS, ADDED_TO_POLICIES, ADDED_TO_
 
 MOST = 5
 """How many differences are listed."""
-LEARNED_ON_MACHINE = ("precision", "accumulate", "devices", "nodes")
+LEARNED_ON_MACHINE = ("precision", "accumulate", "devices", "nodes", "sync_norm")
 """What of the machine changes what is learned."""
 NOT_LEARNED_FROM = ("eval_every", "tested_last", "save_every", "data.root", "data.workers")
 """Settings that change where or when a run works, not what it learns."""
