@@ -11,6 +11,7 @@ from samix.engine.optim import Optimizer
 from samix.engine.training import POLICIES, Training
 from samix.learned import MaskLoss, MixerTraining
 from samix.methods.supervised import Objective, Supervised
+from samix.runs.mixers import shipped_mixers
 
 Learned = TypeVar("Learned", bound=MixerTraining)
 
@@ -82,6 +83,8 @@ def find_recipe(families: dict[str, Family], name: str, mixup: str | None = None
     if row_name in POLICIES:
         own = {"alpha": family.alphas[row_name]} if row_name in family.alphas else {}
         return f"{family_name}/{row_name}", replace(family.rows["plain"], mixup=POLICIES[row_name](**own))
+    if mixup in shipped_mixers():
+        raise ValueError(f"'{mixup}' is a trained Mixer: --mixup samix-p --mixup.mixer {mixup}.")
     known = [*family.rows, *(policy for policy in POLICIES if policy not in family.rows)]
     what = "mixup" if mixup else f"row of {family_name}"
     raise ValueError(f"unknown {what} {suggest(row_name, known)}")
