@@ -225,6 +225,10 @@ def test_value_alpha_reaches_every_policy():
     ("options", "message"),
     [
         ({"policy": "cutmx"}, "unknown mixup 'cutmx'.*cutmix"),
+        (
+            {"policy": "tiny"},
+            r"unknown mixup 'tiny'.* A trained Mixer: Mix\(samix.load_mixer",
+        ),
         ({"mode": "image"}, "unknown mode 'image'"),
         ({"prob": 1.5}, r"prob must lie in \[0, 1\], got 1.5"),
         ({"smoothing": 1.0}, r"smoothing must lie in \[0, 1\), got 1.0"),

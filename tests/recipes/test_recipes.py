@@ -192,6 +192,7 @@ def test_value_a_mixup_without_a_row_takes_the_plain_row(monkeypatch):
         (("dem",), r"unknown recipe 'dem'. Did you mean 'demo'\?.*samix recipes"),
         (("demo/cutmx",), r"unknown row of demo 'cutmx'. Did you mean 'cutmix'\?"),
         (("demo", "cutmx"), r"unknown mixup 'cutmx'. Did you mean 'cutmix'\?"),
+        (("demo", "photos"), "'photos' is a trained Mixer: --mixup samix-p --mixup.mixer photos"),
     ],
 )
 def test_error_unknown(words, text):

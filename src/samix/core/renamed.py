@@ -29,6 +29,7 @@ ADDED: dict[str, dict[str, Any]] = {
     "adjusting": {"rule": "scale", "temperature": 0.5},
     "mask": {"evidence": 0.0, "zoom": 2.0},
     "mixer": {"activation": "relu", "bias": True, "balanced": False, "limit": 4.0},
+    "speed": {"online_maps": False},
 }
 """Settings of learned mixups that came later, with what was done before."""
 ADDED_TO_POLICIES: dict[str, dict[str, Any]] = {

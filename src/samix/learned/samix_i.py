@@ -20,6 +20,7 @@ from samix.core.shapes import Embeddings, Images, Index, Labels, Maps
 from samix.learned.losses import eta_balanced_instances
 from samix.learned.mixer import Adjusting, Mixer, MixerConfig
 from samix.learned.samix import Judgement, LearnedMixing, MixerTraining
+from samix.learned.wrapping import check_network, warn_of_one_place
 from samix.methods.around.self_mixing import SelfMixing
 from samix.methods.ssl.base import (
     Branch,
@@ -30,6 +31,7 @@ from samix.methods.ssl.base import (
     Views,
 )
 from samix.methods.ssl.moco import MoCoV2
+from samix.nn.conventions import count_prefix_tokens
 from samix.nn.encoder import Encoder, momentum_copy
 from samix.nn.key_queue import Queue
 
@@ -46,6 +48,14 @@ class InstanceMixup(MixerTraining):
     cross_view: bool = False
     """Partners of the encoder's mixtures, and their keys, come from the other view (the official code's
     cross_view_gen), for MoCo v1 and v2."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.speed.online_maps:
+            raise ValueError(
+                "mixup.speed.online_maps must be false without labels: few methods run the encoder on clean "
+                "views. It is for mixups beside a classifier's clean branch."
+            )
 
     def build(self, method: SelfSupervised, context: Context) -> "SAMixI":
         """A fresh Mixer and what the method lacks of a momentum branch and a queue, beside the method."""
@@ -87,7 +97,7 @@ class SAMixI(LearnedMixing):
         size: int = 32,
         pictures: int = 0,
         channels_last: bool = False,
-        prefix_tokens: int = 0,
+        prefix_tokens: int | None = None,
         norm: str | None = None,
     ) -> "SAMixI":
         """SAMix-I around a network of your own (images -> features); the Mixer reads the map of `layer`.
@@ -103,8 +113,11 @@ class SAMixI(LearnedMixing):
         >>> losses.encoder.requires_grad, losses.mixer.requires_grad
         (True, True)
         """
-        encoder = Encoder(network, layer, channels_last=channels_last, prefix_tokens=prefix_tokens, norm=norm)
+        check_network(network)
+        tokens = count_prefix_tokens(network) if prefix_tokens is None else prefix_tokens
+        encoder = Encoder(network, layer, channels_last=channels_last, prefix_tokens=tokens, norm=norm)
         channels, features = encoder.probe(size)
+        warn_of_one_place(encoder, size)
         learner = (method or MoCoV2()).build(encoder, features).to(encoder.black(size).device)
         context = Context(channels, size, SelfMixing, pictures=pictures)
         return (settings or InstanceMixup()).build(learner, context).to(encoder.black(size).device)

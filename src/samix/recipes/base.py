@@ -13,6 +13,7 @@ from samix.methods.supervised import Objective, Supervised
 from samix.mixups import MIXUPS
 from samix.mixups.published import DataSet, published
 from samix.recipes.paper import NO_CELLS, Cells
+from samix.runs.mixers import shipped_mixers
 
 Learned = TypeVar("Learned", bound=MixerTraining)
 
@@ -127,6 +128,8 @@ def find_recipe(families: dict[str, Family], name: str, mixup: str | None = None
         else:
             mixup_settings = POLICIES[row_name]()
         return f"{family_name}/{row_name}", replace(family.rows["plain"], mixup=mixup_settings)
+    if mixup in shipped_mixers():
+        raise ValueError(f"'{mixup}' is a trained Mixer: --mixup samix-p --mixup.mixer {mixup}.")
     known = [*family.rows, *(policy for policy in POLICIES if policy not in family.rows)]
     what = "mixup" if mixup else f"row of {family_name}"
     raise ValueError(f"unknown {what} {suggest(row_name, known)}")
