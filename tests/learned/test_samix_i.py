@@ -318,3 +318,11 @@ def test_value_terms_choose_partners_and_lam(samix_i, two_views, monkeypatch):
     losses = model(x, index)
     assert seen[0].index.tolist() == [5, 4, 3, 2, 1, 0]
     assert (losses.lam >= 0.5).all() and losses.lam.unique().numel() > 1
+
+
+@pytest.mark.parametrize("view", [0, 1])
+def test_error_a_picture_with_nan_is_named_whichever_view_it_is_in(samix_i, two_views, view):
+    model, (x, index) = samix_i("moco-v2"), two_views(6)
+    x[view * 6 + 4, 0, 0, 0] = math.nan
+    with pytest.raises(ValueError, match=r"NaN or infinite values at position 4 .*\(1 of 6 images\)"):
+        model(x, index)

@@ -256,6 +256,22 @@ def check_batch(x: object, y: Tensor, classes: int) -> None:
     check_range(y, classes)
 
 
+def check_finite(x: Tensor, count: int) -> None:
+    """Refuses images with NaN or infinite values and names them; x may hold several views of `count` images.
+
+    One of them would spoil the weights, and with them every later batch. Only looked at on the CPU.
+    """
+    if not at_hand(x) or bool(x.detach().sum().isfinite()):
+        return
+    finite = x.detach().isfinite().flatten(1).all(dim=1)
+    if bad := sorted({place % count for place in (~finite).nonzero().flatten().tolist()}):
+        raise ValueError(
+            f"images must be finite numbers; NaN or infinite values at position "
+            f"{', '.join(map(str, bad[:8]))}{' ...' if len(bad) > 8 else ''} of the batch "
+            f"({len(bad)} of {count} images). Leave these out."
+        )
+
+
 def check_images(x: object, axes: tuple[int, ...] = (4,)) -> None:
     """Refuses what cannot be a batch of images; `axes` are the allowed numbers of them."""
     if not isinstance(x, Tensor):
