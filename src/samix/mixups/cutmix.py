@@ -70,8 +70,8 @@ def draw_box(size: Size, lam: Lam, generator: RandomSource = None, box: BoxName 
 
 def draw_one_box(size: Size, lam: float, generator: RandomSource, box: BoxName) -> tuple[int, int, int, int]:
     """What `draw_box` draws for one lam, in Python's numbers, which cost less than tensors of one element."""
-    row = torch.randint(size[0], (1,), generator=generator).item()
-    column = torch.randint(size[1], (1,), generator=generator).item()
+    row = int(torch.randint(size[0], (1,), generator=generator))
+    column = int(torch.randint(size[1], (1,), generator=generator))
     cut = math.sqrt(1 - lam)
     return *interval(row, int(size[0] * cut), box), *interval(column, int(size[1] * cut), box)
 
