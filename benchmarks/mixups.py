@@ -6,10 +6,11 @@ python benchmarks/mixups.py --json                       the same as JSON
 
 Every row makes mixed images and soft labels out of the same float batch. Policies that need saliency,
 attention or maps get them ready-made: what they cost in training is in `steptime.py`. Latent policies mix the
-batch as if it were a layer's map. Peers (timm, torchvision, kornia) run where they are installed. Rows take
-turns; `ratio` is the median over rounds of ours to the peer's time in the same round. Time is that of the
-process, not of the clock on the wall, so that other work on the machine counts little. timm writes into its
-input; `timm-clone` gives it a copy, as a loop must that still needs the clean batch.
+batch as if it were a layer's map. Peers (timm, torchvision, kornia) run where they are installed, ours as
+`samix.Mix` there. Ours and each peer take turns; `ratio` is the median over rounds of ours to the peer's time
+in the same round. Time is that of the process, not of the clock on the wall, so that other work on the
+machine counts little. timm writes into its input; `timm-clone` gives it a copy, as a loop must that still
+needs the clean batch.
 """
 
 import argparse
@@ -27,11 +28,13 @@ from timing import Step, interleave
 from torch import Tensor
 from torch.nn import functional as F
 
-import samix  # noqa: F401  (prepares torchvision)
+import samix  # prepares torchvision
 from samix.engine.memory import keep_freed_memory
 from samix.mixups import MIXUPS, Hints
 
 CLASSES = 100
+PEERS_HAVE = {"mixup": (1.0, 0.0), "cutmix": (0.0, 1.0), "mixup+cutmix": (0.8, 1.0)}
+"""Rows that other libraries know, with alpha of Mixup and of CutMix."""
 BATCHES = {32: 128, 224: 64}
 SLOW = ("supermix", "comixup", "alignmix")
 """Rows that are left out at 224 px unless asked for: minutes a batch on a CPU."""
@@ -68,7 +71,10 @@ def hints_of(x: Tensor) -> Hints:
 
 
 def ours(name: str, x: Tensor, y: Tensor) -> Step:
-    """A policy of ours, from the draw to the soft labels."""
+    """A policy of ours, from the draw to the soft labels; by `Mix` where peers have the same call."""
+    if name in PEERS_HAVE:
+        mix = samix.Mix(name, CLASSES)
+        return lambda: mix(x, y)
     policy, hints = MIXUPS[name](), hints_of(x)
 
     def step() -> Any:
@@ -80,9 +86,9 @@ def ours(name: str, x: Tensor, y: Tensor) -> Step:
 
 def peers(name: str, x: Tensor, y: Tensor) -> Iterator[tuple[str, Step]]:
     """The same work in other libraries, where they are installed and know the policy."""
-    if name not in ("mixup", "cutmix", "mixup+cutmix"):
+    if name not in PEERS_HAVE:
         return
-    alphas = {"mixup": (1.0, 0.0), "cutmix": (0.0, 1.0), "mixup+cutmix": (0.8, 1.0)}[name]
+    alphas = PEERS_HAVE[name]
     from timm.data import Mixup
 
     theirs = Mixup(mixup_alpha=alphas[0], cutmix_alpha=alphas[1], num_classes=CLASSES, label_smoothing=0.0)
@@ -108,15 +114,24 @@ def benchmark(rows: Sequence[str], size: int, batch: int, rounds: int) -> Iterat
     generator = torch.Generator().manual_seed(0)
     x, y = torch.rand(batch, 3, size, size, generator=generator), torch.arange(batch) % CLASSES
     for name in rows:
-        steps = {"samix": ours(name, x, y), **dict(peers(name, x, y))}
-        interleave(steps, 1)  # warms them up
-        times = interleave(steps, rounds, time.process_time)
-        mine = times.pop("samix")
-        if not times:
-            yield Result(name, size, batch, statistics.median(mine), "", None, None)
-        for peer, theirs in times.items():
-            ratio = statistics.median(a / b for a, b in zip(mine, theirs, strict=True))
-            yield Result(name, size, batch, statistics.median(mine), peer, statistics.median(theirs), ratio)
+        mine, others = ours(name, x, y), dict(peers(name, x, y))
+        if not others:
+            alone = timed({"samix": mine}, rounds)["samix"]
+            yield Result(name, size, batch, statistics.median(alone), "", None, None)
+        for peer, theirs in others.items():
+            times = timed({"samix": mine, peer: theirs}, rounds)
+            ratio = statistics.median(a / b for a, b in zip(times["samix"], times[peer], strict=True))
+            medians = [statistics.median(each) for each in times.values()]
+            yield Result(name, size, batch, medians[0], peer, medians[1], ratio)
+
+
+def timed(steps: dict[str, Step], rounds: int) -> dict[str, list[float]]:
+    """Seconds of the process per round, after one round to warm up.
+
+    Two at most, in turns, so that each finds the caches as the other left them.
+    """
+    interleave(steps, 1)
+    return interleave(steps, rounds, time.process_time)
 
 
 def as_table(results: Sequence[Result], rounds: int) -> Table:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from samix import _moved, _threads, _torchvision  # noqa: F401  (before torch, before torchvision)
 from samix.contract import Model
+from samix.core.extras import needs_train
 from samix.core.mixed import Mixed, blend
 from samix.core.pairing import Pairing, draw_pairing
 from samix.evaluate.mixed_accuracy import mixed_accuracy
@@ -78,7 +79,8 @@ def load_classifier(run: str | PathLike[str]) -> "Classifier":
 
 def load_model(run: str | PathLike[str]) -> Model:
     """The model of a run's last checkpoint, in eval mode: `SAMix`, `Mixing`, ... as the run trained it."""
-    from samix.commands.trained import load_model as load  # late: it knows every recipe
+    with needs_train("load_model"):
+        from samix.commands.trained import load_model as load  # late: it knows every recipe
 
     return load(Path(run))
 

@@ -7,6 +7,7 @@ import traceback
 import warnings
 from pathlib import Path
 
+from samix.core.extras import needs_train
 from samix.core.words import printable, suggest
 from samix.version import __version__
 
@@ -112,7 +113,8 @@ def run(words: list[str]) -> int:
     try:
         if words[0] not in COMMANDS:
             raise ValueError(f"unknown command {suggest(words[0], COMMANDS)}")
-        code = importlib.import_module(f"samix.commands.{words[0]}").run(words[1:])
+        with needs_train(f"samix {words[0]}"):
+            code = importlib.import_module(f"samix.commands.{words[0]}").run(words[1:])
         importlib.import_module("samix.core.distributed").leave()
     except BrokenPipeError:  # an OSError, but nobody's mistake: see `main`
         raise

@@ -350,3 +350,11 @@ def test_error_across_views_needs_a_queue(samix_i):
         samix_i("byol", cross_view=True)
     with pytest.raises(ValueError, match=r"leave terms.same_view and terms.shared"):
         samix_i("moco-v2", Terms(same_view=True), cross_view=True)
+
+
+@pytest.mark.parametrize("view", [0, 1])
+def test_error_a_picture_with_nan_is_named_whichever_view_it_is_in(samix_i, two_views, view):
+    model, (x, index) = samix_i("moco-v2"), two_views(6)
+    x[view * 6 + 4, 0, 0, 0] = math.nan
+    with pytest.raises(ValueError, match=r"NaN or infinite values at position 4 .*\(1 of 6 images\)"):
+        model(x, index)

@@ -10,6 +10,7 @@ from torch.nn import functional as F
 from torchvision.models import VisionTransformer
 
 from samix import Mix, SAMix
+from samix.core.mixed import check_finite
 from samix.learned import SAMixI
 from samix.learned.losses import eta_balanced, pbce
 from samix.losses.classification import LabelLoss
@@ -195,3 +196,23 @@ def test_error_labels_in_a_list(unchecked_shapes):
 )
 def test_value_the_grid_of_patches(count, size, grid):
     assert patch_grid(count, size) == grid
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+def test_error_images_that_are_no_numbers_are_named_before_anything_is_learned(value):
+    network = nn.Sequential(nn.Conv2d(3, 8, 4, 4), nn.BatchNorm2d(8), nn.Flatten(), nn.Linear(512, CLASSES))
+    model, x, y = SAMix.wrap(network, "1", CLASSES), torch.rand(6, 3, 32, 32), torch.arange(6) % CLASSES
+    x[1, 2, 3, 4] = x[4] = value
+    before = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    with pytest.raises(ValueError, match=r"at position 1, 4 of the batch \(2 of 6 images\). Leave these out"):
+        model(x, y)
+    assert all(torch.equal(tensor, before[name]) for name, tensor in model.state_dict().items())
+
+
+def test_value_large_images_are_numbers():
+    """Though their sum is none."""
+    check_finite(torch.full((2, 3, 8, 8), 3e38), 2)
+
+
+def test_value_images_on_a_device_are_not_looked_at():
+    check_finite(torch.empty(2, 3, 8, 8, device="meta"), 2)

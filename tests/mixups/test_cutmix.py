@@ -127,6 +127,32 @@ def test_value_one_box_per_lam_and_one_for_a_single_lam():
     assert cutmix_mask((16, 16), torch.tensor([0.5])).shape == (1, 1, 16, 16)
 
 
+@pytest.mark.parametrize("policy", [CutMix(), CutMix(box="paper"), CutMix(minmax=(0.1, 0.9))], ids=str)
+@pytest.mark.parametrize("kind", ["plain", "channels-last", "with gradient", "half"])
+def test_value_a_pasted_box_is_the_blend_by_its_mask(policy, kind):
+    """Bit for bit, images, masks and weights, with the same draws."""
+    x = torch.rand(5, 3, 13, 22).half() if kind == "half" else torch.rand(5, 3, 13, 22)
+    x = x.contiguous(memory_format=torch.channels_last) if kind == "channels-last" else x
+    x.requires_grad_(kind == "with gradient")
+    for seed, lam in enumerate(torch.linspace(0, 1, 41)):
+        pairing = Pairing(lam.view(1), torch.tensor([1, 2, 3, 4, 0]))
+        pasted, blended = (
+            mix(x, pairing, Hints(), torch.Generator().manual_seed(seed))
+            for mix in (policy.mix, super(CutMix, policy).mix)
+        )
+        assert torch.equal(pasted.x, blended.x) and torch.equal(pasted.mask, blended.mask)
+        assert torch.equal(pasted.pairing.lam, blended.pairing.lam)
+        assert pasted.x.stride() == x.stride() and pasted.x.requires_grad == x.requires_grad
+
+
+def test_gradient_reaches_both_images_of_a_pasted_box():
+    x = torch.rand(2, 3, 8, 8, requires_grad=True)
+    mixed = CutMix()(x, Pairing(torch.tensor([0.5]), torch.tensor([1, 0])))
+    mixed.x[0].sum().backward()
+    shown = mixed.mask[0].expand(3, -1, -1)
+    assert torch.equal(x.grad[0], shown) and torch.equal(x.grad[1], 1 - shown)
+
+
 def test_value_a_side_below_two_pixels_keeps_the_image():
     assert (cutmix_mask((8, 8), torch.full((50,), 0.97)) == 1).all()
 

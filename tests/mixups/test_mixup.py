@@ -23,6 +23,12 @@ def test_value_against_a_loop():
     torch.testing.assert_close(mixed.pairing.lam, lam)
 
 
+def test_value_the_label_weight_is_lam_to_the_last_bit():
+    lam = torch.rand(50)
+    mixed = MixUp()(torch.rand(50, 1, 7, 9), Pairing(lam, torch.arange(50).roll(1)))
+    assert torch.equal(mixed.pairing.lam, lam)
+
+
 def test_value_lam_zero_shows_the_partner():
     x, index = torch.randn(3, 3, 4, 6), torch.tensor([2, 0, 1])
     assert torch.equal(MixUp()(x, Pairing(torch.zeros(1), index)).x, x[index])

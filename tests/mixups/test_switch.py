@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from samix.core.pairing import Pairing
+from samix.core.pairing import Pairing, draw_derangement
 from samix.methods.around.mixing import Mixing
 from samix.methods.supervised import Supervised
 from samix.mixups.attentivemix import AttentiveMix
@@ -44,6 +44,28 @@ def test_value_the_batch_is_its_members():
         assert is_box(mixed.mask) == (int(pairing.member) == 1)
         seen.add(int(pairing.member))
     assert seen == {0, 1}
+
+
+def test_value_one_member_is_drawn_as_multinomial_draws_it():
+    """The same draw, and the generator is left the same, so that seeds keep their meaning."""
+    odds = (0.2, 0.5, 0.3)
+    policy = Switch(policies=(MixUp(), CutMix(), ManifoldMix()), probabilities=odds)
+    ours, theirs = torch.Generator().manual_seed(0), torch.Generator().manual_seed(0)
+    for _ in range(200):
+        drawn = torch.multinomial(torch.tensor(odds), 1, replacement=True, generator=theirs)
+        assert torch.equal(policy.choose(1, ours), drawn)
+    assert torch.equal(ours.get_state(), theirs.get_state())
+
+
+@pytest.mark.parametrize("member", [MixUp(alpha=0.4), MixUp(prob=0.5), CutMix(per_sample=True)], ids=str)
+def test_value_a_batch_draws_what_its_member_draws_and_partners_after_that(member):
+    policy = Switch(policies=(member, member))
+    ours, theirs = torch.Generator().manual_seed(0), torch.Generator().manual_seed(0)
+    for _ in range(20):
+        lam, index = policy.draw(5, ours)
+        policy.choose(1, theirs)
+        assert torch.equal(lam, member.draw(5, theirs).lam)
+        assert torch.equal(index, draw_derangement(5, theirs))
 
 
 def test_value_the_pairs_are_their_members():

@@ -15,6 +15,8 @@ def at_hand(values: Tensor) -> bool:
 
 def within(values: Tensor, low: int, high: int) -> bool:
     """Whether all values, of which there is at least one, lie in [low, high]; NaN does not."""
+    if values.numel() == 1:
+        return bool(low <= values.item() <= high)
     least, most = values.aminmax()
     return least.item() >= low and most.item() <= high
 
@@ -24,7 +26,7 @@ def send(values: Tensor, device: torch.device | str | None) -> Tensor:
 
     The driver of a GPU keeps a copy of what it is sent. Metal reads the values later, when they may be gone.
     """
-    if device is None:
+    if device is None or values.device == device:
         return values
     return values.to(device, non_blocking=torch.device(device).type != "mps")
 

@@ -38,6 +38,14 @@ def blend_pairs(x: Images, index: Index, mask: Mask) -> Images:
     return partners(x, index).lerp_(x, mask)
 
 
+def copy_partners(x: Images, index: Index, target: Images) -> None:
+    """Writes the partner of each image into the target, which may be a part of a larger batch."""
+    if x.requires_grad:
+        target.copy_(x.index_select(0, index))
+    else:
+        torch.index_select(x, 0, index, out=target)  # no copy between
+
+
 def in_format_of(x: Tensor, values: Tensor) -> Tensor:
     """The values [B, K, H, W] in the memory format of x, so that channels-last images stay so."""
     if x.is_contiguous(memory_format=torch.channels_last):
@@ -102,6 +110,8 @@ class Mixed(NamedTuple):
         >>> mixed.soft_labels(torch.tensor([0, 2]), classes=3).tolist()
         [[0.75, 0.0, 0.25], [0.25, 0.0, 0.75]]
         """
+        if are_indices(y) and self.parents is None:
+            return smooth(pair_rows(y, self.pairing, classes), smoothing)
         return smooth(self.values(one_hot(y, classes)), smoothing)
 
     def loss(self, criterion: Criterion, outputs: Tensor, y: Tensor) -> Scalar:
@@ -185,11 +195,39 @@ def pair_parents(index: Index, first: PerSample, second: PerSample) -> Parents:
     return Parents(torch.stack([own, index], dim=1), torch.stack([first, second], dim=1))
 
 
+def pair_rows(y: Tensor, pairing: Pairing, classes: int) -> SoftLabels:
+    """lam at the class of the first image, 1 - lam at its partner's, 1 where both are of one class.
+
+    >>> pairing = Pairing(lam=torch.tensor([0.75]), index=torch.tensor([1, 2, 0]))
+    >>> pair_rows(torch.tensor([0, 1, 1]), pairing, classes=2).tolist()
+    [[0.75, 0.25], [0.0, 1.0], [0.25, 0.75]]
+    """
+    (lam, index), column = pairing, y.long().view(-1, 1)
+    share, count = lam.float().view(-1, 1), index.shape[0]
+    rows = torch.zeros(count, classes, device=y.device)
+    try:
+        rows.scatter_(1, column[:count], share.expand(count, 1))
+        return rows.scatter_add_(1, column.index_select(0, index), (1 - share).expand(count, 1))
+    except RuntimeError:  # torch looks at every label anyway; this says which one is wrong
+        check_range(y, classes)
+        raise
+
+
+def are_indices(y: Tensor) -> bool:
+    """Whether labels are class indices, one per image."""
+    return y.ndim == 1 and not y.is_floating_point()
+
+
+def check_range(y: Tensor, classes: int) -> None:
+    """Refuses class indices outside [0, classes) where they may be looked at."""
+    if at_hand(y):
+        check_labels(y, classes)
+
+
 def one_hot(y: Tensor, classes: int) -> SoftLabels:
     """Class indices [B] become one-hot rows [B, classes]; rows pass through unchanged."""
-    if y.ndim == 1 and not y.is_floating_point():
-        if at_hand(y):
-            check_labels(y, classes)
+    if are_indices(y):
+        check_range(y, classes)
         return torch.zeros(len(y), classes, device=y.device).scatter_(1, y.long()[:, None], 1.0)
     if y.ndim == 2 and y.shape[1] == classes:
         return y.float()
@@ -215,8 +253,23 @@ def check_batch(x: object, y: Tensor, classes: int) -> None:
     if y.shape == (len(x), classes):  # type: ignore[arg-type]
         return  # one-hot or soft rows
     check_indices(y, len(x))  # type: ignore[arg-type]
-    if at_hand(y):
-        check_labels(y, classes)
+    check_range(y, classes)
+
+
+def check_finite(x: Tensor, count: int) -> None:
+    """Refuses images with NaN or infinite values and names them; x may hold several views of `count` images.
+
+    One of them would spoil the weights, and with them every later batch. Only looked at on the CPU.
+    """
+    if not at_hand(x) or bool(x.detach().sum().isfinite()):
+        return
+    finite = x.detach().isfinite().flatten(1).all(dim=1)
+    if bad := sorted({place % count for place in (~finite).nonzero().flatten().tolist()}):
+        raise ValueError(
+            f"images must be finite numbers; NaN or infinite values at position "
+            f"{', '.join(map(str, bad[:8]))}{' ...' if len(bad) > 8 else ''} of the batch "
+            f"({len(bad)} of {count} images). Leave these out."
+        )
 
 
 def check_images(x: object, axes: tuple[int, ...] = (4,)) -> None:

@@ -36,7 +36,8 @@ def draw_lam(count: int, alpha: float, generator: RandomSource = None) -> Lam:
     check_alpha(alpha)
     concentration = torch.full((count, 2), float(alpha), dtype=torch.float64)
     # The sampler behind torch.distributions.Beta, called directly because it takes a generator.
-    return torch._sample_dirichlet(concentration, generator)[:, 0].float().clamp(0, 1)
+    # Its values are shares, so they lie in [0, 1].
+    return torch._sample_dirichlet(concentration, generator)[:, 0].float()
 
 
 def draw_derangement(count: int, generator: RandomSource = None) -> Index:
@@ -45,7 +46,7 @@ def draw_derangement(count: int, generator: RandomSource = None) -> Index:
     A batch of 1 has no such permutation: its only image is its own partner.
     """
     order = torch.randperm(count, generator=generator)
-    return torch.empty_like(order).scatter_(0, order, order.roll(1))
+    return torch.empty_like(order).scatter_(0, order, order.roll(1, 0))
 
 
 def draw_pairing(

@@ -17,6 +17,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from samix.core.distributed import Replicated
+from samix.core.extras import needs_train
 from samix.core.seeds import fold
 from samix.core.shapes import Embeddings, Index, Labels
 
@@ -146,7 +147,8 @@ def repair(
 
 def k_means(features: Rows, clusters: int, seed: int) -> RowLabels:
     """Labels of k-means from one k-means++ start; fewer clusters than asked for if points coincide."""
-    from sklearn.cluster import KMeans
+    with needs_train("clustering"):
+        from sklearn.cluster import KMeans
 
     model = KMeans(clusters, n_init=1, max_iter=50, random_state=fold(seed, "k-means") % 2**32)
     labels = model.fit_predict(features.float().cpu().numpy())

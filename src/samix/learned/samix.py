@@ -17,7 +17,7 @@ from torch.nn import functional as F
 
 from samix.contract import Around, Context, Losses, Model
 from samix.core.checks import check_share
-from samix.core.mixed import Mixed, blend, blend_pairs, check_batch, partners
+from samix.core.mixed import Mixed, blend, blend_pairs, check_batch, check_finite, partners
 from samix.core.pairing import Pairing, check_alpha, draw_pairing
 from samix.core.renamed import OLD_NAMES, accept_old_names, read_old_name
 from samix.core.schedules import held_cosine
@@ -321,6 +321,7 @@ class SAMix(LearnedMixing):
         if not self.method.objective.mixes_at(progress):
             return self.method(x, y, progress)
         check_batch(x, y, self.method.classes)
+        check_finite(x, len(x))
         y, s = y if y.ndim == 1 else y.float(), self.settings
         z, clean = self.read(x, y)  # [B, C, h, w]
 

@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from samix.contract import Context, Losses
 from samix.core.distributed import gather_constant
-from samix.core.mixed import Mixed
+from samix.core.mixed import Mixed, check_finite
 from samix.core.pairing import Pairing
 from samix.core.renamed import OLD_NAMES, accept_old_names
 from samix.core.shapes import Embeddings, Images, Index, Labels, Maps
@@ -137,6 +137,7 @@ class SAMixI(LearnedMixing):
     def forward(self, x: Views, index: Index, progress: float = 0.0) -> Losses:
         """Both objectives of Eq. (5) for two views of a batch."""
         method, terms = self.method, self.terms
+        check_finite(x, len(index))
         method.begin(progress)
         views = first, second = method.take(x, index)
         seen = terms.observe(method, views)

@@ -8,18 +8,19 @@ torchvision's and OpenMixup's). timm keeps odd sides whole since 1.0.29; that is
 then lies nearer to 1 - lam, before the border cuts it off and after (docs/drop_in.md has the numbers).
 """
 
+import math
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias, TypeVar
 
 import torch
 from torch import Tensor
 
 from samix.core.checks import check_fields, check_words
 from samix.core.devices import at_hand, send, widen
-from samix.core.mixed import Mixed
+from samix.core.mixed import Mixed, copy_partners
 from samix.core.pairing import Pairing
 from samix.core.shapes import Images, Lam, Mask, RandomSource, Size
-from samix.mixups.base import Hints, Policy, mean_of
+from samix.mixups.base import Hints, Policy
 
 BoxName: TypeAlias = Literal["whole", "paper"]
 
@@ -33,7 +34,19 @@ class Box(NamedTuple):
     right: Tensor
 
 
-def interval(centre: Tensor, side: Tensor, box: BoxName = "paper") -> tuple[Tensor, Tensor]:
+class Cut(NamedTuple):
+    """The part of an image that one box covers, as Python's numbers."""
+
+    rows: slice
+    columns: slice
+    rest: float
+    """How much of the image's area it leaves."""
+
+
+Whole = TypeVar("Whole", int, Tensor)
+
+
+def interval(centre: Whole, side: Whole, box: BoxName = "paper") -> tuple[Whole, Whole]:
     """[centre - side // 2, centre + side // 2), or for a whole box `side` pixels from there on."""
     half = side // 2
     start = centre - half
@@ -53,6 +66,21 @@ def draw_box(size: Size, lam: Lam, generator: RandomSource = None, box: BoxName 
     row = torch.randint(size[0], (len(lam),), generator=generator)
     column = torch.randint(size[1], (len(lam),), generator=generator)
     return box_around(size, row, column, lam, box)
+
+
+def draw_one_box(size: Size, lam: float, generator: RandomSource, box: BoxName) -> tuple[int, int, int, int]:
+    """What `draw_box` draws for one lam, in Python's numbers, which cost less than tensors of one element."""
+    row = int(torch.randint(size[0], (1,), generator=generator))
+    column = int(torch.randint(size[1], (1,), generator=generator))
+    cut = math.sqrt(1 - lam)
+    return *interval(row, int(size[0] * cut), box), *interval(column, int(size[1] * cut), box)
+
+
+def cut_at_border(size: Size, top: int, bottom: int, left: int, right: int) -> Cut:
+    """What of an image lies in rows [top, bottom) and columns [left, right)."""
+    top, left, bottom, right = max(top, 0), max(left, 0), min(bottom, size[0]), min(right, size[1])
+    whole, part = size[0] * size[1], max(bottom - top, 0) * max(right - left, 0)
+    return Cut(slice(top, bottom), slice(left, right), (whole - part) / whole)
 
 
 def draw_minmax_box(size: Size, lam: Lam, minmax: tuple[float, float], generator: RandomSource = None) -> Box:
@@ -113,6 +141,12 @@ class CutMix(Policy):
             return draw_minmax_box(size, lam, self.minmax, generator)
         return draw_box(size, lam, generator, self.box)
 
+    def draw_cut(self, size: Size, lam: Lam, generator: RandomSource = None) -> Cut:
+        """The part that the box of a single lam covers, where lam may be looked at."""
+        if self.minmax is not None:
+            return cut_at_border(size, *(int(edge) for edge in self.draw_box(size, lam, generator)))
+        return cut_at_border(size, *draw_one_box(size, lam.item(), generator, self.box))
+
     def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mask:
         """One box per lam, on the device and in the dtype of the images."""
         size = x.shape[-2:]
@@ -120,12 +154,11 @@ class CutMix(Policy):
 
     def mix(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mixed:
         """Blends by the mask; if the batch shares one box of known place, only that is copied (faster)."""
-        if len(pairing.lam) > 1 or not at_hand(pairing.lam):
+        if pairing.lam.shape != (1,) or pairing.lam.device != x.device or not at_hand(x):
             return super().mix(x, pairing, hints, generator)
         size = x.shape[-2:]
-        top, bottom, left, right = (int(edge) for edge in self.draw_box(size, pairing.lam, generator))
-        rows, columns = slice(max(top, 0), bottom), slice(max(left, 0), right)
+        rows, columns, rest = self.draw_cut(size, pairing.lam, generator)
         mask, mixed = x.new_ones(1, 1, *size), x.clone()
-        mask[..., rows, columns] = 0
-        mixed[..., rows, columns] = x[..., rows, columns].index_select(0, pairing.index)
-        return Mixed(mixed, mask, Pairing(mean_of(mask), pairing.index))
+        mask[:, :, rows, columns] = 0
+        copy_partners(x[:, :, rows, columns], pairing.index, mixed[:, :, rows, columns])
+        return Mixed(mixed, mask, Pairing(torch.full((1,), rest), pairing.index))

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from samix.core.mixed import Mixed, blend_pairs
 from samix.core.pairing import Pairing
 from samix.core.shapes import Images, Lam, Mask, RandomSource, Size
 from samix.mixups.base import Hints, Policy
@@ -19,3 +20,9 @@ class MixUp(Policy):
     def mask(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mask:
         """The constant mask lam; draws nothing."""
         return constant_mask(x.shape[-2:], pairing.lam.to(x))
+
+    def mix(self, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource) -> Mixed:
+        """Blends by the mask; its mean is lam, which need not be summed up."""
+        lam, index = pairing.lam.to(x), pairing.index
+        mask = constant_mask(x.shape[-2:], lam)
+        return Mixed(blend_pairs(x, index, mask), mask, Pairing(lam.float(), index))

@@ -71,7 +71,11 @@ class Switching(Policy):
 
     def choose(self, count: int, generator: RandomSource) -> Member:
         """Draws the positions of `count` members."""
-        return torch.multinomial(torch.tensor(self.odds), count, replacement=True, generator=generator)
+        odds = torch.tensor(self.odds)
+        if count > 1:
+            return torch.multinomial(odds, count, replacement=True, generator=generator)
+        # One draw as torch.multinomial makes it, without its checks: the earliest of exponential waits.
+        return (odds / torch.empty_like(odds).exponential_(generator=generator)).argmax(0, keepdim=True)
 
     def members_of(self, pairing: Pairing, generator: RandomSource) -> Member:
         """Positions of the members that drew the pairing; newly drawn for a plain `Pairing`."""
@@ -88,7 +92,10 @@ class Switching(Policy):
             lams = [each.skip(each.draw_lam(len(member), generator), generator) for each in self.members]
             lam = pick_rows(lams, member)
         else:
-            lam = self.members[int(member)].draw(batch, generator).lam
+            drawn = self.members[int(member)]
+            lam = drawn.draw_lam(batch if drawn.per_sample else 1, generator)
+            torch.randperm(batch, generator=generator)  # unused, so that a seed draws what it always drew
+            lam = drawn.skip(lam, generator)
         lam, index = self.skip(lam, generator), draw_derangement(batch, generator)
         return Choice.of(send(lam, device), send(index, device), member)
 
@@ -125,10 +132,11 @@ class Switching(Policy):
 
     def needed(self, pairing: Pairing) -> tuple[str, ...]:
         """The hints that the members which drew the pairing need."""
-        if isinstance(pairing, Choice) and pairing.member is not None:
+        needs = self.needs
+        if needs and isinstance(pairing, Choice) and pairing.member is not None:
             numbers, _ = drawn_members(pairing.member, len(self.members))
             return needs_of([self.members[number] for number in numbers])
-        return self.needs
+        return needs
 
 
 def drawn_members(member: Member, count: int) -> tuple[Sequence[int], Member]:
@@ -182,7 +190,7 @@ class Switch(Switching):
             raise ValueError(
                 f"mixup.policies must not hold another {kind.__name__}; list its members instead."
             )
-        only_masks = kind.mix in (Policy.mix, CutMix.mix) and kind.mix_inside is Policy.mix_inside
+        only_masks = kind.mix in (Policy.mix, MixUp.mix, CutMix.mix) and kind.mix_inside is Policy.mix_inside
         if self.per_sample and not only_masks:
             raise ValueError(
                 f"{kind.__name__} does more than mask, so it cannot be chosen per pair. "
