@@ -1,14 +1,15 @@
-"""Where the class token of a transformer looks: the maps that weigh labels in TransMix and TokenMix.
+"""Where the tokens of a transformer look: what weighs labels in TransMix, TokenMix, SMMix, MixPro, TL-Align.
 
 Works with timm's ViT, DeiT, BEiT, EVA and CaiT and every network with a class token whose attention layers
-apply a dropout `attn_drop` to their softmax weights. The last such layer is run a second time on what it saw,
-without fused attention and without gradient, up to that dropout: its own code gives the weights, with
-whatever position bias, rotation or normalisation it has, and the network's forward pass stays as it is.
+apply a dropout `attn_drop` to their softmax weights. The last such layer (or each of them) is run a second
+time on what it saw, without fused attention and without gradient, up to that dropout: its own code gives the
+weights, with whatever position bias, rotation or normalisation it has, and the network's forward pass stays
+as it is.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 from jaxtyping import Float
@@ -18,9 +19,12 @@ from samix.core.shapes import AttentionMap, Size
 from samix.nn.conventions import patch_grid
 from samix.nn.encoder import Reached
 
+TokenWeights: TypeAlias = Float[Tensor, "B n n"]
+"""How much every token (row) takes from every other, mean over heads; rows sum to 1."""
 
-def last_attention(network: nn.Module) -> nn.Module:
-    """The last self-attention layer, or an error for a network without one or without a class token."""
+
+def attention_layers(network: nn.Module) -> list[nn.Module]:
+    """All self-attention layers, or an error for a network without one or without a class token."""
     modules = list(network.modules())
     layers = [m for m in modules if hasattr(m, "num_heads") and hasattr(m, "attn_drop")]
     if not layers or all(getattr(m, "cls_token", None) is None for m in modules):
@@ -28,7 +32,12 @@ def last_attention(network: nn.Module) -> nn.Module:
             "the policy needs attention of a class token, which this network does not have; "
             "take a ViT or DeiT of timm (--encoder.name deit-s), or a policy without attention."
         )
-    return layers[-1]
+    return layers
+
+
+def last_attention(network: nn.Module) -> nn.Module:
+    """The last self-attention layer."""
+    return attention_layers(network)[-1]
 
 
 def prefix_tokens(network: nn.Module) -> int:
@@ -56,7 +65,7 @@ def weights_of(layer: Any, *inputs: Any, **options: Any) -> Float[Tensor, "B hea
         if fused:
             layer.fused_attn = fused
     raise ValueError(
-        f"the last attention layer ({type(layer).__name__}) does not show its weights: it must pass them "
+        f"an attention layer ({type(layer).__name__}) does not show its weights: it must pass them "
         "through `attn_drop`, as timm's layers do. Switch its fused attention off, or take timm's ViT."
     )
 
@@ -98,6 +107,28 @@ def watching_attention(network: nn.Module) -> Iterator[list[AttentionMap]]:
         network.register_forward_pre_hook(measure),
         layer.register_forward_hook(look, with_kwargs=True),
     ]
+    try:
+        yield seen
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+@contextmanager
+def watching_tokens(network: nn.Module) -> Iterator[list[TokenWeights]]:
+    """A list that receives the weights of every attention layer, in the order in which they run."""
+    seen: list[Tensor] = []
+
+    def look(module: nn.Module, inputs: tuple[Any, ...], options: dict[str, Any], output: Any) -> None:
+        weights = weights_of(module, *inputs, **options).float().mean(dim=1)
+        if weights.shape[1] != weights.shape[2]:
+            raise ValueError(
+                f"{type(module).__name__} attends with {weights.shape[1]} of {weights.shape[2]} tokens; the "
+                "policy needs a network in which all tokens attend to all, such as a ViT or DeiT of timm."
+            )
+        seen.append(weights)
+
+    handles = [layer.register_forward_hook(look, with_kwargs=True) for layer in attention_layers(network)]
     try:
         yield seen
     finally:
