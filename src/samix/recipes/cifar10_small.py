@@ -12,7 +12,7 @@ from samix.engine.optim import Optimizer
 from samix.engine.training import Training
 from samix.learned import AdAutoMixed, AutoMixed, LearnedMixup, MaskLoss
 from samix.methods.supervised import Objective
-from samix.mixups import CutMix, MixUp, SMMix, TokenMix, TransMix
+from samix.mixups import CutMix, MixPro, MixUp, SMMix, TLAlign, TokenMix, TransMix
 from samix.nn.zoo import Network
 from samix.recipes.base import Family, row, speedy
 
@@ -64,6 +64,8 @@ CIFAR10_SMALL = Family(
         "transmix": row(VIT, TransMix(alpha=1.0)),
         "tokenmix": row(VIT, TokenMix()),
         "smmix": row(VIT, SMMix()),
+        "tlalign": row(VIT, TLAlign()),
+        "mixpro": row(VIT, MixPro()),
     },
 )
 LONG = replace(BASE, epochs=400, eval_every=400, save_every=50, objective=Objective())
