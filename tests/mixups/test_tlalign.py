@@ -113,5 +113,5 @@ def test_error_without_the_network_or_its_patches(network):
         TLAlign()(torch.rand(2, 3, 16, 16), pairing)
     with pytest.raises(ValueError, match="tokens of 5 pixels, which do not fill 16 x 16 pixels"):
         TLAlign(patch=5).run(network, torch.rand(2, 3, 16, 16), pairing)
-    with pytest.raises(ValueError, match="does not say how large its patches are"):
+    with pytest.raises(ValueError, match="needs attention of a class token"):
         TLAlign().run(nn.Conv2d(3, 4, 3), torch.rand(2, 3, 16, 16), pairing)

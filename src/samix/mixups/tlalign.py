@@ -97,11 +97,11 @@ class TLAlign(Policy):
         self, network: nn.Module, x: Images, pairing: Pairing, hints: Hints, generator: RandomSource
     ) -> tuple[Tensor, Mixed]:
         """Sends the labels behind the tokens, through the forward pass that gives the outputs."""
-        patch = self.patch or patch_side(network)
-        tokens = self.draw_tokens(x.shape[-2:], patch, pairing.lam, generator).to(x.device)
-        mask = enlarge(tokens, patch).to(x)
-        x_mix = blend_pairs(x, pairing.index, mask)
         with watching_tokens(network) as seen:
+            patch = self.patch or patch_side(network)
+            tokens = self.draw_tokens(x.shape[-2:], patch, pairing.lam, generator).to(x.device)
+            mask = enlarge(tokens, patch).to(x)
+            x_mix = blend_pairs(x, pairing.index, mask)
             outputs = network(x_mix)
         shares = first_shares(tokens, len(x), seen[0].shape[-1])
         area, lam = mean_of(mask), align(shares, seen)
