@@ -7,6 +7,7 @@ from samix.engine.pretraining import METHODS, Pretraining
 from samix.engine.recipe import choice_name
 from samix.methods.ssl.base import Terms
 from samix.mixups import CutMix
+from samix.mixups.published import published
 from samix.recipes import PRESETS, PRETRAININGS, find_pretraining
 from samix.recipes.ssl_base import row_of
 
@@ -87,3 +88,11 @@ def test_error_unknown(words, text):
 @pytest.mark.parametrize("row", ["byol", "moco-v2+un-mix", "moco-v2+i-mix", "simclr+cutmix"])
 def test_value_a_recipe_knows_what_its_row_is_called(row):
     assert row_of(find_pretraining(f"ssl-small/{row}")[1]) == row
+
+
+@pytest.mark.parametrize("family", ["tiny-r18-ssl", "imagenet-r50-ssl", "imagenet-vit-ssl"])
+def test_value_hand_made_mixups_of_the_papers_tables_are_as_published(family):
+    method = next(iter(PRETRAININGS[family].methods))
+    for name in ("manifoldmix", "cutmix", "fmix", "saliencymix", "gridmix"):
+        mixup = find_pretraining(f"{family}/{method}+{name}")[1].mixup
+        assert mixup == published(name, "ssl") and mixup.alpha == 1.0

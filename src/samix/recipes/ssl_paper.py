@@ -8,6 +8,7 @@ Settings and their sources: docs/self_supervised.md. Linear evaluation: samix li
 
 from dataclasses import replace
 
+from samix import mixups
 from samix.data import Data
 from samix.engine.optim import Optimizer
 from samix.engine.pretraining import Pretraining
@@ -22,12 +23,16 @@ from samix.methods.ssl import (
     SimSiamConfig,
     SwAVConfig,
 )
+from samix.mixups.published import published
 from samix.nn.zoo import Network
 from samix.recipes.base import as_published
 from samix.recipes.ssl_base import PretrainingFamily, row_names
 
 MOCO = Optimizer(lr=0.03, weight_decay=1e-4, mixer_lr=0.03, mixer_min_lr=3e-4)
-MIXUPS = {"samix-i": as_published(InstanceMixup()), "samix-c": as_published(ClusterMixup())}
+MIXUPS = {name: published(name, "ssl") for name in mixups.MIXUPS} | {
+    "samix-i": as_published(InstanceMixup()),
+    "samix-c": as_published(ClusterMixup()),
+}
 MIXED = row_names("moco-v2", "mixup", "cutmix", "samix-i", "samix-c")
 
 TINY = Pretraining(
