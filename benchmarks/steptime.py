@@ -44,7 +44,7 @@ from samix.learned.samix_i import InstanceMixup
 from samix.methods.ssl.moco import MoCoV2
 from samix.mixups import MIXUPS
 from samix.nn.zoo import Network
-from samix.recipes import CIFAR100_R18, FLOWERS_LITE0, IMAGENET_R50
+from samix.recipes import CIFAR100_R18, FLOWERS_LITE0, RECIPES
 from samix.recipes.base import speedy
 from samix.runs.provenance import peak_memory_mb
 
@@ -68,6 +68,7 @@ SSL: dict[str, Recipe] = {
 }
 
 
+IMAGENET_R50 = RECIPES["imagenet-r50"]
 LARGE = IMAGENET_R50.rows["plain"]
 R50: dict[str, Recipe] = {
     "plain-r50": LARGE,

@@ -22,6 +22,7 @@ COMMANDS = {
     "show": "draw mixed images and their masks, of a run or of two pictures of yours",
     "export": "write a run's Mixer as a file for everybody, with a model card",
     "push": "put an exported Mixer on the Hugging Face Hub",
+    "data": "check a copy of a data set: numbers, classes, files that cannot be read",
     "recipes": "list the recipes",
     "report": "compare runs: a table here, and a page with curves and pictures",
 }
@@ -111,7 +112,7 @@ def run(words: list[str]) -> int:
     try:
         if words[0] not in COMMANDS:
             raise ValueError(f"unknown command {suggest(words[0], COMMANDS)}")
-        importlib.import_module(f"samix.commands.{words[0]}").run(words[1:])
+        code = importlib.import_module(f"samix.commands.{words[0]}").run(words[1:])
         importlib.import_module("samix.core.distributed").leave()
     except BrokenPipeError:  # an OSError, but nobody's mistake: see `main`
         raise
@@ -124,4 +125,4 @@ def run(words: list[str]) -> int:
         if importlib.import_module("samix.core.distributed").rank() == 0:
             print("samix: interrupted; the same command goes on from the last checkpoint.", file=sys.stderr)
         return 130
-    return 0
+    return code or 0

@@ -271,7 +271,7 @@ def test_error_what_a_policy_lacks_is_named():
         Mix("puzzlemix", CLASSES)(x, y)
     with pytest.raises(ValueError, match=r"pixels in \[0, 1\].*mean= and std="):
         Mix("saliencymix", CLASSES)(x * 4 - 2, y)
-    with pytest.raises(ValueError, match="attention of a class token"):
+    with pytest.raises(ValueError, match="needs attention, which"):
         Mix("tokenmix", CLASSES, model=network("mixup"))(x, y)
     with pytest.raises(ValueError, match="AttentiveMix needs maps"):
         Mix("attentivemix", CLASSES, model=network("mixup"))(x, y)

@@ -113,5 +113,9 @@ def test_error_without_the_network_or_its_patches(network):
         TLAlign()(torch.rand(2, 3, 16, 16), pairing)
     with pytest.raises(ValueError, match="tokens of 5 pixels, which do not fill 16 x 16 pixels"):
         TLAlign(patch=5).run(network, torch.rand(2, 3, 16, 16), pairing)
-    with pytest.raises(ValueError, match="needs attention of a class token"):
+    with pytest.raises(ValueError, match="needs attention, which this network does not have"):
         TLAlign().run(nn.Conv2d(3, 4, 3), torch.rand(2, 3, 16, 16), pairing)
+    layer = nn.MultiheadAttention(4, 2)
+    layer.attn_drop = nn.Dropout()
+    with pytest.raises(ValueError, match="needs a class token, which this network does not have"):
+        TLAlign().run(layer, torch.rand(2, 3, 16, 16), pairing)

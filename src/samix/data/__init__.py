@@ -22,8 +22,10 @@ from samix.data.datasets import (
 )
 from samix.data.folders import LazyPictures, read_picture
 from samix.data.loaders import Batch, TestPlan, TrainPlan, make_loader
+from samix.data.official import OFFICIAL, Official
 from samix.data.packs import Packed
-from samix.data.ssl_views import AUGMENTS, Augment, two_views
+from samix.data.shards import Shards
+from samix.data.ssl_views import AUGMENTS, Augment, SmallCrops, two_views
 from samix.data.synthetic import Drawn, draw_pictures
 from samix.data.views import View, denormalize, normalize, test_view, train_view
 
@@ -32,14 +34,18 @@ __all__ = [
     "CIFAR_STATS",
     "DATASETS",
     "IMAGENET_STATS",
+    "OFFICIAL",
     "Augment",
     "Batch",
     "Data",
     "Drawn",
     "ImageSet",
     "LazyPictures",
+    "Official",
     "Packed",
     "Pictures",
+    "Shards",
+    "SmallCrops",
     "Split",
     "TestPlan",
     "TrainPlan",

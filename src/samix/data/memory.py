@@ -15,6 +15,15 @@ def spread_positions(count: int, wanted: int) -> range:
     return range(0, count, max(count // wanted, 1))
 
 
+def bytes_decoded(size: Callable[[int], tuple[int, int]], count: int, short: int | None) -> float:
+    """Bytes of `count` pictures, judged by the `size` (width, height) of a few, reduced to `short`."""
+    probe = [size(position) for position in spread_positions(count, 16)]
+    if short is not None:
+        shares = [min(1.0, short / min(each)) for each in probe]
+        probe = [(round(w * s), round(h * s)) for (w, h), s in zip(probe, shares, strict=True)]
+    return count * 3 * sum(w * h for w, h in probe) / len(probe)
+
+
 def read_all(read: Callable[[int], Tensor], count: int) -> Tensor | list[Tensor]:
     """Reads pictures uint8 [3, H, W] into one tensor [N, 3, H, W] where all sizes agree, else into a list."""
     shapes = {read(position).shape for position in spread_positions(count, 4)}

@@ -5,7 +5,6 @@ For each split S (train, val, or one of them): `S_bytes` (all files end to end),
 """
 
 import io
-import os
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
@@ -18,6 +17,7 @@ from torchvision.transforms import v2
 
 from samix.core.archives import read_arrays
 from samix.data.memory import read_all
+from samix.data.places import search_places
 
 UNREADABLE = (UnidentifiedImageError, Image.DecompressionBombError, OSError, SyntaxError, ValueError)
 """What Pillow raises for pictures that it cannot, or should not, read."""
@@ -43,6 +43,10 @@ class Packed(Sequence[Tensor]):
         return len(self.files)
 
     def __getitem__(self, i: int) -> Tensor:  # type: ignore[override]
+        return self.read(i)
+
+    def read(self, i: int) -> Tensor:
+        """One picture; one that cannot be read is refused."""
         try:
             return decode(self.files[i])
         except UNREADABLE as error:
@@ -56,7 +60,7 @@ class Packed(Sequence[Tensor]):
 
     def decode(self) -> Tensor | list[Tensor]:
         """Decodes all of them: uint8 [N, 3, H, W], or a list of [3, H, W] where sizes differ."""
-        return read_all(self.__getitem__, len(self))
+        return read_all(self.read, len(self))
 
 
 SPLITS = ("train", "val")
@@ -66,7 +70,7 @@ Part = tuple[Packed, Tensor, tuple[str, ...]]
 
 def find_root(root: str | None, name: str, entries: tuple[str, ...], source: str) -> Path:
     """The first of the given root, $SAMIX_DATA and ./data with one of `entries`; `source`: what to get."""
-    places = [Path(root)] if root else [Path(p) for p in (os.environ.get("SAMIX_DATA"), "data") if p]
+    places = search_places(root)
     for place in places:
         if any((place / entry).exists() for entry in entries):
             return place

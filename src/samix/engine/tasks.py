@@ -112,7 +112,10 @@ def accuracies(rows: list[Row], last: int = 10) -> Summary:
 
 
 class SelfSupervision:
-    """Pre-training, tested by neighbours in the online encoder's features, at the end by a linear probe."""
+    """Pre-training, tested by neighbours in the online encoder's features, at the end by a linear probe.
+
+    A set that is learned without labels may have labelled pictures beside (`Split.labelled`) to be judged by.
+    """
 
     tested_last = 1
 
@@ -128,7 +131,8 @@ class SelfSupervision:
         return split.train._replace(labels=torch.arange(len(split.train.labels)))
 
     def view(self) -> View:
-        return partial(two_views, size=self.recipe.data.size, pair=AUGMENTS[self.recipe.augment])
+        pair = AUGMENTS[self.recipe.augment]
+        return partial(two_views, size=self.recipe.data.size, pair=pair, small=self.recipe.crops)
 
     def prepare(self, fabric: Fabric, model: Model, split: Split) -> None:
         """Clusters the pictures as the momentum branch sees them, where pseudo labels are wanted."""
@@ -141,35 +145,38 @@ class SelfSupervision:
     def features(self, fabric: Fabric, network: nn.Module, images: ImageSet, split: Split) -> Any:
         """Features and labels of all the pictures in plain view."""
         view = test_view(self.recipe.data)
-        return features_of(network, images, view, split.stats, device=fabric.device)
+        workers = self.recipe.data.workers
+        return features_of(network, images, view, split.stats, device=fabric.device, workers=workers)
 
     def score(self, fabric: Fabric, model: Model, split: Split) -> Row:
         """k-NN accuracy, and how well pseudo labels agree with the labels; nothing without labels."""
         row: Row = {}
-        if len(split.train.classes) < 2:
+        classes = len(split.labelled.train.classes)
+        if classes < 2:
             return row
         if self.recipe.knn:
             self.known = self.both_sets(fabric, model, split)
-            classes = len(split.train.classes)
             found = knn_accuracy(*self.known[0], *self.known[1], classes=classes, k=self.recipe.knn)
             row |= {"knn": found.top1, "knn_top5": found.top5}
-        if isinstance(model, Clustered):
+        if isinstance(model, Clustered) and split.known is None:
             row |= cluster_quality(model.cluster_labels().cpu(), split.train.labels)._asdict()
         return row
 
     def both_sets(self, fabric: Fabric, model: Model, split: Split) -> list[Any]:
-        """Features and labels of the training and of the test pictures, by the online encoder."""
-        return [self.features(fabric, model.encoder, images, split) for images in (split.train, split.test)]
+        """Features and labels of the labelled training and of the test pictures, by the online encoder."""
+        both = (split.labelled.train, split.test)
+        return [self.features(fabric, model.encoder, images, split) for images in both]
 
     def summary(self, fabric: Fabric, model: Model, split: Split, rows: list[Row]) -> Summary:
         """The last tests, and an exact linear probe on the features of the last test."""
         last: Summary = {
             name: rows[-1][name] for name in ("knn", "knn_top5", "nmi", "purity") if name in rows[-1]
         }
-        if len(split.train.classes) < 2:
+        classes = len(split.labelled.train.classes)
+        if classes < 2:
             return last
         train, test = self.known or self.both_sets(fabric, model, split)
-        found = logistic_probe(*train, *test, classes=len(split.train.classes))
+        found = logistic_probe(*train, *test, classes=classes)
         return last | {"linear": found.top1, "linear_top5": found.top5}
 
 

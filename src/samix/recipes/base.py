@@ -3,14 +3,16 @@
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
-from samix.contract import MixupSettings
+from samix.contract import MixupSettings, Plain
 from samix.core.words import suggest, suggest_recipe
 from samix.engine.optim import Optimizer
+from samix.engine.pretrained import PretrainedMixup
 from samix.engine.training import POLICIES, Training
-from samix.learned import MaskLoss, MixerTraining
+from samix.learned import Adjusting, LearnedMixup, MaskLoss, MixerTraining
 from samix.methods.supervised import Objective, Supervised
 from samix.mixups import MIXUPS
 from samix.mixups.published import DataSet, published
+from samix.recipes.paper import NO_CELLS, Cells
 
 Learned = TypeVar("Learned", bound=MixerTraining)
 
@@ -24,6 +26,8 @@ class Family(NamedTuple):
     default: str = "samix"
     published: DataSet | None = None
     """The paper's table whose settings hand-made mixups without a row take; None: the mixups' own."""
+    cells: Cells = NO_CELLS
+    """The numbers of the paper's tables that rows reproduce."""
 
 
 def row(
@@ -33,6 +37,44 @@ def row(
     optimizer = learned if learned is not None and policy.learned else base.optimizer
     objective: Objective = replace(base.objective, clean_weight=clean)
     return replace(base, mixup=policy, optimizer=optimizer, objective=objective)
+
+
+HAND_MADE = ("mixup", "cutmix", "manifoldmix", "saliencymix", "fmix", "puzzlemix", "resizemix")
+"""Hand-made mixups of every table with labels, in the order of the paper."""
+FROZEN = PretrainedMixup(mixer="runs/imagenet-r18/samix/0", adjusting=Adjusting())
+"""SAMix-P as the paper has it: its Mixer learned on ImageNet-1k with ResNet-18 for 100 epochs, and masks are
+adjusted by the paper's rule."""
+
+
+class LearnedRows(NamedTuple):
+    """What learned mixups have of their own in a table with labels."""
+
+    samix: LearnedMixup
+    automix: LearnedMixup
+    optimizer: Optimizer
+
+
+def table_rows(
+    base: Training, data: DataSet, learned: LearnedRows, *, frozen: bool = False
+) -> dict[str, Training]:
+    """The rows of a table with labels: plain, hand-made mixups as published, AutoMix, SAMix and, where the
+    paper has it, SAMix-P."""
+    rows = {"plain": row(base, Plain())}
+    rows |= {name: row(base, published(name, data)) for name in HAND_MADE}
+    if frozen:
+        rows["samix-p"] = row(base, FROZEN, clean=1.0)
+    for name, policy in (("automix", learned.automix), ("samix", learned.samix)):
+        rows[name] = row(base, policy, learned=learned.optimizer, clean=1.0)
+    return rows
+
+
+def short_name(network: str) -> str:
+    """A network of the paper's tables in the name of a family.
+
+    >>> short_name("RX-101"), short_name("WRN-28-8")
+    ('rx101', 'wrn288')
+    """
+    return network.lower().replace("-", "")
 
 
 def as_published(policy: Learned) -> Learned:
