@@ -52,7 +52,7 @@ from samix.runs.provenance import peak_memory_mb
 CLASSES = 100
 PLAIN, SAMIX = CIFAR100_R18.rows["plain"], CIFAR100_R18.rows["samix"]
 VIT = replace(PLAIN, encoder=Network(name="small-vit"))
-ATTENTIVE = ("transmix", "tokenmix", "smmix")
+ATTENTIVE = ("transmix", "tokenmix", "smmix", "tlalign", "mixpro")
 """Policies that need attention: they run on a small ViT, beside plain training of the same."""
 
 PICTURES = 5000

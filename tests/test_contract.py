@@ -15,7 +15,7 @@ from samix.engine.pretraining import VIEW_POLICIES, Pretraining
 from samix.engine.training import POLICIES, Training
 from samix.learned import CLUSTERED, LEARNED, LEARNED_WITHOUT_LABELS
 from samix.methods.ssl.moco import MoCoV2
-from samix.mixups import MIXUPS
+from samix.mixups import MIXUPS, MixupTokenMix, MixupTransMix
 from samix.nn.zoo import Network
 
 X, Y = torch.rand(2, 3, 16, 16), torch.tensor([0, 1])
@@ -168,7 +168,8 @@ def test_invariant_abilities_are_those_of_the_right_models(name, model):
 def test_invariant_masks_of_pairs(name, model):
     """Where nothing is mixed there are no masks; a hand-made policy says it, a Mixer always paints them."""
     _, mixup = name.split()
-    made = mixup == "samix-p" or (mixup in MIXUPS and MIXUPS[mixup].masks_pairs)
+    hand_made = MIXUPS | {"mixup+transmix": MixupTransMix, "mixup+tokenmix": MixupTokenMix}
+    made = mixup == "samix-p" or (mixup in hand_made and hand_made[mixup].masks_pairs)
     assert model.masks_pairs is (made or name in PAINTING | CLUSTERING)
 
 

@@ -8,7 +8,7 @@ from samix.engine.loop import train
 from samix.mixups import MIXUPS
 from samix.nn.zoo import Network
 
-ATTENTIVE = ("transmix", "tokenmix", "smmix")
+ATTENTIVE = ("transmix", "tokenmix", "smmix", "tlalign", "mixpro")
 
 
 @pytest.mark.slow

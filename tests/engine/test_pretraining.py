@@ -149,9 +149,8 @@ def test_value_without_labels_there_is_no_test(tmp_path):
 @pytest.mark.parametrize("mixup", VIEW_POLICIES)
 def test_value_every_mixup_takes_a_step_or_says_what_it_lacks(mixup, finished):
     """Those that need a classifier's labels have a form of their own for clusters."""
-    network = Network(
-        name="small-vit" if mixup in ("transmix", "tokenmix", "smmix") else "small-resnet", width=4
-    )
+    attentive = mixup in ("transmix", "tokenmix", "smmix", "tlalign", "mixpro")
+    network = Network(name="small-vit" if attentive else "small-resnet", width=4)
     settings = VIEW_POLICIES[mixup]()
     if mixup == "samix-p":
         settings = replace(settings, mixer=str(finished))

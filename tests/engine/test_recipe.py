@@ -10,24 +10,23 @@ from samix.engine.machine import Machine
 from samix.engine.optim import Optimizer
 from samix.engine.recipe import fit_batch, policy_name, to_dict, warn_of_batch
 from samix.engine.training import POLICIES, Training
+from samix.learned import LEARNED
 from samix.learned.mixer import MixerConfig
 from samix.learned.samix import LearnedMixup, SAMix
 from samix.methods.around.mixing import Mixing
 from samix.methods.supervised import Objective, Supervised
-from samix.mixups import MIXUPS
 from samix.nn.zoo import Network
 
 
 @pytest.mark.parametrize("name", POLICIES)
 def test_value_every_policy_builds_and_trains(name, finished):
-    network = Network(
-        name="small-vit" if name in ("transmix", "tokenmix", "smmix") else "small-resnet", width=4
-    )
+    attentive = name.endswith(("transmix", "tokenmix", "smmix", "tlalign", "mixpro"))
+    network = Network(name="small-vit" if attentive else "small-resnet", width=4)
     of_a_run = {"mixer": str(finished)} if name == "samix-p" else {}
     recipe = Training(mixup=POLICIES[name](**of_a_run), encoder=network, data=Data(size=16))
     assert policy_name(recipe) == to_dict(recipe)["mixup"]["name"] == name
     model = recipe.build(5)
-    kind = Supervised if name == "plain" else Mixing if name in (*MIXUPS, "samix-p") else SAMix
+    kind = Supervised if name == "plain" else SAMix if name in LEARNED else Mixing
     assert isinstance(model, kind)
     losses = model(torch.rand(4, 3, 16, 16), torch.arange(4), 0.0)
     assert losses.total.isfinite() and (losses.mixer is not None) == (kind is SAMix)

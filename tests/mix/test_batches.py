@@ -15,7 +15,7 @@ CLASSES = 6
 BLIND = [
     name
     for name, kind in MIXUPS.items()
-    if not kind().needs and not issubclass(kind, LatentMixup) and name != "transmix"
+    if not kind().needs and not issubclass(kind, LatentMixup) and name not in ("transmix", "tlalign")
 ]
 Pair = namedtuple("Pair", "images labels weight")
 

@@ -14,8 +14,9 @@ from samix.mixups.latent import LatentMixup
 from samix.nn.zoo import build_encoder
 
 CLASSES = 5
-ATTENTIVE = {"smmix", "tokenmix", "transmix"}
-INSIDE = {name for name, kind in MIXUPS.items() if issubclass(kind, LatentMixup)} | {"transmix"}
+ATTENTIVE = {"mixpro", "smmix", "tlalign", "tokenmix", "transmix"}
+INSIDE = {name for name, kind in MIXUPS.items() if issubclass(kind, LatentMixup)}
+INSIDE |= {"mixpro", "tlalign", "transmix"}
 ON_IMAGES = [name for name in MIXUPS if name not in INSIDE]
 MODES = ["batch", "pair", "elem"]
 

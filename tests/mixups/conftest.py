@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import pytest
+import torch
 from torch import Tensor
 from torch.nn import functional as F
 
@@ -21,7 +22,15 @@ def make_hints(x: Tensor) -> Hints:
     def teacher(images: Tensor) -> Tensor:
         return F.adaptive_avg_pool2d(images.float(), 2).flatten(1).repeat(1, 3)[:, :5] * 10
 
-    return Hints(pixels.to(x.dtype), saliency, attention, maps, teacher, activation=maps[:, 0])
+    return Hints(
+        pixels.to(x.dtype),
+        saliency,
+        attention,
+        maps,
+        teacher,
+        activation=maps[:, 0],
+        labels=torch.arange(len(x)),
+    )
 
 
 @pytest.fixture

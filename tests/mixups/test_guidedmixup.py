@@ -137,3 +137,8 @@ def test_value_the_drop_in_labels_the_new_pairs():
 def test_error_unknown_saliency():
     with pytest.raises(ValueError, match=r"unknown mixup.saliency 'spectrl'. Did you mean 'spectral'"):
         GuidedMixup(saliency="spectrl")
+
+
+def test_error_an_alpha_that_nothing_reads():
+    with pytest.raises(ValueError, match=r"mixup.alpha must stay 1.*saliency decides, got 0.2"):
+        GuidedMixup(alpha=0.2)

@@ -1,12 +1,14 @@
 """ResizeMix: the shrunk partner pixel by pixel, its draws, its boxes and its dense targets."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
 from torch.nn import functional as F
 
 from samix.core.pairing import Pairing
+from samix.mixups.published import published
 from samix.mixups.resizemix import Interval, ResizeMix, draw_interval
 
 SIZES = [(8, 8), (12, 20), (21, 9)]
@@ -209,3 +211,21 @@ def test_invariant_nothing_is_changed_in_place_and_the_generator_alone_decides()
 def test_error_scales(low, high):
     with pytest.raises(ValueError, match=rf"scale_min <= scale_max <= 1, got {low} and {high}"):
         ResizeMix(scale_min=low, scale_max=high)
+
+
+def test_error_an_alpha_that_nothing_reads():
+    """It would be accepted and do nothing."""
+    with pytest.raises(ValueError, match=r"mixup.alpha must stay 1 where .*from_alpha is false.*got 0.2"):
+        ResizeMix(alpha=0.2)
+    assert ResizeMix(alpha=0.2, from_alpha=True).alpha == 0.2
+
+
+def test_value_alpha_moves_the_scale_of_resnet_18_on_imagenet():
+    """alpha .2 leaves (.1, .8) in most draws; those that stay lie nearer to its ends than uniform ones."""
+    small, even = (published("resizemix", data) for data in ("imagenet-r18", "imagenet"))
+    taus = [
+        (1 - replace(policy, per_sample=True).draw(20000, torch.Generator().manual_seed(0)).lam).sqrt()
+        for policy in (small, even)
+    ]
+    assert float(taus[1].std()) == pytest.approx(0.7 / 12**0.5, abs=0.005)  # Beta(1, 1) is uniform
+    assert float(taus[0].std()) > float(taus[1].std()) + 0.002

@@ -114,3 +114,8 @@ def test_invariant_the_generator_alone_decides():
 def test_error_widths(low, high):
     with pytest.raises(ValueError, match=rf"sigma_min <= sigma_max <= 0.5, got {low} and {high}"):
         SmoothMix(sigma_min=low, sigma_max=high)
+
+
+def test_error_an_alpha_that_nothing_reads():
+    with pytest.raises(ValueError, match=r"mixup.alpha must stay 1.*sigma_min and mixup.sigma_max.*got 0.2"):
+        SmoothMix(alpha=0.2)

@@ -316,3 +316,8 @@ def test_error_without_attention():
 def test_error_settings(settings, message):
     with pytest.raises(ValueError, match=message):
         TokenMix(**settings)
+
+
+def test_error_an_alpha_that_nothing_reads():
+    with pytest.raises(ValueError, match=r"mixup.alpha must stay 1.*lam is the constant mixup.keep, got 0.2"):
+        TokenMix(alpha=0.2)

@@ -17,8 +17,10 @@ from samix.nn.attention import (
     last_attention,
     prefix_tokens,
     watching_attention,
+    watching_tokens,
     weights_of,
 )
+from samix.nn.conventions import patch_side
 from samix.nn.windows import Windows, join_windows
 
 SMALL = {
@@ -318,3 +320,39 @@ def test_error_a_layer_that_hides_its_weights():
 def test_error_tokens_that_do_not_fill_the_picture():
     with pytest.raises(ValueError, match="attention to 18 patches does not fill a picture of 32 x 32"):
         class_row(torch.rand(2, 3, 19, 19), 1, (32, 32))
+
+
+def test_value_all_layers_in_the_order_in_which_they_run():
+    network = build("vit_tiny_patch16_224", img_size=32, patch_size=8, depth=3)
+    x = torch.rand(2, 3, 32, 32)
+    with watching_tokens(network) as seen, watching_attention(network) as last:
+        network(x)
+    assert [weights.shape for weights in seen] == [(2, 17, 17)] * 3
+    for weights in seen:
+        torch.testing.assert_close(weights.sum(dim=2), torch.ones(2, 17))
+    row = seen[-1][:, 0, 1:]
+    torch.testing.assert_close(row / row.sum(dim=1, keepdim=True), last[-1].flatten(1))
+    network(x)
+    assert len(seen) == 3, "hooks are removed"
+
+
+def test_error_tokens_that_do_not_attend_to_all():
+    class Class(nn.Module):
+        num_heads = 1
+
+        def __init__(self):
+            super().__init__()
+            self.attn_drop, self.cls_token = nn.Dropout(), nn.Parameter(torch.zeros(1, 1, 4))
+
+        def forward(self, x: Tensor) -> Tensor:
+            return self.attn_drop(torch.full((len(x), 1, 1, 5), 0.2)).sum(dim=(1, 2))
+
+    network = Class()
+    with pytest.raises(ValueError, match="Class attends with 1 of 5 tokens"), watching_tokens(network):
+        network(torch.rand(2, 3, 8, 8))
+
+
+def test_value_side_of_patches():
+    assert patch_side(build("vit_tiny_patch16_224", img_size=32, patch_size=8, depth=1)) == 8
+    with pytest.raises(ValueError, match=r"does not say how large its patches are.*mixup.patch"):
+        patch_side(nn.Linear(2, 2))

@@ -230,3 +230,11 @@ def test_error_unknown(words, text):
 @pytest.mark.parametrize("row", ["byol", "moco-v2+un-mix", "moco-v2+i-mix", "simclr+cutmix"])
 def test_value_a_recipe_knows_what_its_row_is_called(row):
     assert row_of(find_pretraining(f"ssl-small/{row}")[1]) == row
+
+
+@pytest.mark.parametrize("family", ["tiny-r18-ssl", "imagenet-r50-ssl", "imagenet-vit-ssl"])
+def test_value_hand_made_mixups_of_the_papers_tables_are_as_published(family):
+    method = next(iter(PRETRAININGS[family].methods))
+    for name in ("manifoldmix", "cutmix", "fmix", "saliencymix", "gridmix"):
+        mixup = find_pretraining(f"{family}/{method}+{name}")[1].mixup
+        assert mixup == published(name, "ssl") and mixup.alpha == 1.0

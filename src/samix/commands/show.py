@@ -158,7 +158,8 @@ def own_hints(pictures: Tensor) -> Hints:
         return -20 * distance.sum(dim=(2, 3, 4))
 
     attention = cells / cells.sum(dim=(1, 2), keepdim=True)
-    return Hints(x, saliency, attention, cells[:, None], teacher, activation=cells)
+    labels = torch.arange(len(x))  # one class a picture, as the teacher has it
+    return Hints(x, saliency, attention, cells[:, None], teacher, labels, activation=cells)
 
 
 def thumbnails(images: Tensor) -> Tensor:

@@ -10,6 +10,7 @@ from samix.mixups.attended import MixupTokenMix, MixupTransMix
 from samix.mixups.attentivemix import AttentiveMix
 from samix.mixups.augmix import AugMix
 from samix.mixups.base import Hints, Policy
+from samix.mixups.catchupmix import CatchUpMix
 from samix.mixups.comixup import CoMixup
 from samix.mixups.cutmix import CutMix
 from samix.mixups.fmix import FMix
@@ -17,6 +18,7 @@ from samix.mixups.gridmix import GridMix
 from samix.mixups.guidedmixup import GuidedMixup
 from samix.mixups.latent import LatentMixup
 from samix.mixups.manifoldmix import ManifoldMix
+from samix.mixups.mixpro import MixPro
 from samix.mixups.mixup import MixUp
 from samix.mixups.patchup import PatchUp
 from samix.mixups.puzzlemix import PuzzleMix
@@ -27,6 +29,7 @@ from samix.mixups.smoothmix import SmoothMix
 from samix.mixups.snapmix import SnapMix
 from samix.mixups.supermix import SuperMix
 from samix.mixups.switch import MixupCutMix, Switch
+from samix.mixups.tlalign import TLAlign
 from samix.mixups.tokenmix import TokenMix
 from samix.mixups.transmix import TransMix
 
@@ -49,9 +52,12 @@ MIXUPS: dict[str, type[Policy]] = {
     "manifoldmix": ManifoldMix,
     "patchup": PatchUp,
     "alignmix": AlignMix,
+    "catchupmix": CatchUpMix,
     "transmix": TransMix,
     "tokenmix": TokenMix,
     "smmix": SMMix,
+    "tlalign": TLAlign,
+    "mixpro": MixPro,
 }
 
 __all__ = [
@@ -59,6 +65,7 @@ __all__ = [
     "AlignMix",
     "AttentiveMix",
     "AugMix",
+    "CatchUpMix",
     "CoMixup",
     "CutMix",
     "FMix",
@@ -67,6 +74,7 @@ __all__ = [
     "Hints",
     "LatentMixup",
     "ManifoldMix",
+    "MixPro",
     "MixUp",
     "Mixed",
     "MixupCutMix",
@@ -83,6 +91,7 @@ __all__ = [
     "SnapMix",
     "SuperMix",
     "Switch",
+    "TLAlign",
     "TokenMix",
     "TransMix",
     "blend",

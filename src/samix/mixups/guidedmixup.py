@@ -18,7 +18,7 @@ from typing import Literal
 
 import torch
 
-from samix.core.checks import check_words
+from samix.core.checks import check_fields, check_words
 from samix.core.mixed import Mixed, blend_pairs
 from samix.core.pairing import Pairing
 from samix.core.shapes import Images, Index, Lam, Mask, RandomSource, Saliency
@@ -65,7 +65,7 @@ class GuidedMixup(Policy):
     """Pairs pictures by their saliency and shows each where it is the more salient one."""
 
     alpha: float = 1.0
-    """Not used: lam is 1/2, and saliency decides."""
+    """Not used, and must stay 1: lam is 1/2, and saliency decides."""
     saliency: Literal["spectral", "gradient"] = "spectral"
     """spectral (Guided-SR: the spectral residual, needs no network) or gradient (Guided-AP: of the loss)."""
     greedy: bool = True
@@ -74,6 +74,8 @@ class GuidedMixup(Policy):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_words(self, "mixup")
+        rule = "must stay 1, because lam is 1/2 and saliency decides"
+        check_fields(self, "mixup", ["alpha"], lambda value: value == 1, rule)
 
     @property
     def needs(self) -> tuple[str, ...]:  # type: ignore[override]

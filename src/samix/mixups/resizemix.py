@@ -16,6 +16,7 @@ from jaxtyping import Shaped
 from torch import Tensor
 
 from samix.core.boxes import Patch
+from samix.core.checks import check_fields
 from samix.core.devices import send
 from samix.core.mixed import Mixed, blend, in_format_of
 from samix.core.pairing import Pairing, draw_lam
@@ -56,7 +57,7 @@ class ResizeMix(Policy):
     scale_max: float = 0.8
     """Largest side of the patch, in units of the image's."""
     from_alpha: bool = False
-    """Draw tau ~ Beta(alpha, alpha), or uniformly if that leaves the range; False: alpha is not used."""
+    """Draw tau ~ Beta(alpha, alpha), or uniformly if that leaves the range; False: alpha must stay 1."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -65,6 +66,8 @@ class ResizeMix(Policy):
                 "mixup.scale_min and mixup.scale_max must satisfy 0 < scale_min <= scale_max <= 1, "
                 f"got {self.scale_min} and {self.scale_max}."
             )
+        rule = "must stay 1 where mixup.from_alpha is false, because tau is drawn uniformly then"
+        check_fields(self, "mixup", ["alpha"], lambda value: value == 1 or self.from_alpha, rule)
 
     def draw_lam(self, count: int, generator: RandomSource = None) -> Lam:
         """Draws the side tau of the patch; lam = 1 - tau^2 is the share of the image that stays visible."""

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from samix.core.checks import check_fields
 from samix.core.devices import send
 from samix.core.pairing import Pairing
 from samix.core.shapes import Images, Lam, Mask, RandomSource, Size
@@ -38,8 +39,10 @@ def smoothmix_mask(size: Size, lam: Lam, generator: RandomSource = None) -> Mask
 
 @dataclass(frozen=True, kw_only=True)
 class SmoothMix(Policy):
-    """The partner shows through a Gaussian; alpha is not used."""
+    """The partner shows through a Gaussian."""
 
+    alpha: float = 1.0
+    """Not used, and must stay 1."""
     sigma_min: float = 0.25
     """Smallest width of the Gaussian, in units of the height."""
     sigma_max: float = 0.5
@@ -52,6 +55,8 @@ class SmoothMix(Policy):
                 "mixup.sigma_min and mixup.sigma_max must satisfy 0 < sigma_min <= sigma_max <= 0.5, "
                 f"got {self.sigma_min} and {self.sigma_max}."
             )
+        rule = "must stay 1, because mixup.sigma_min and mixup.sigma_max say how wide the Gaussian is"
+        check_fields(self, "mixup", ["alpha"], lambda value: value == 1, rule)
 
     @property
     def lam_weighs_labels(self) -> bool:

@@ -21,7 +21,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 from torch.nn import functional as F
 
-from samix.core.checks import check_share
+from samix.core.checks import check_fields, check_share
 from samix.core.mixed import Mixed, blend_pairs, pair_parents
 from samix.core.pairing import Pairing
 from samix.core.shapes import AttentionMap, Images, Index, Lam, Mask, PerSample, RandomSource, Size
@@ -100,7 +100,7 @@ class TokenMix(Policy):
     """Replaces blocks of tokens by the partner's; labels are weighed by attention to the clean images."""
 
     alpha: float = 1.0
-    """Not used: lam is the constant `keep`."""
+    """Not used, and must stay 1: lam is the constant `keep`."""
     keep: float = 0.5
     """lam: the share of tokens that the first image keeps, before the partner's extra tokens."""
     random: bool = False
@@ -113,6 +113,8 @@ class TokenMix(Policy):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_share(self, "mixup", "keep")
+        rule = "must stay 1, because lam is the constant mixup.keep"
+        check_fields(self, "mixup", ["alpha"], lambda value: value == 1, rule)
 
     @property
     def lam_weighs_labels(self) -> bool:

@@ -1,16 +1,16 @@
-"""Where a transformer looks: the maps that weigh labels in TransMix and TokenMix.
+"""Where a transformer looks: what weighs labels in TransMix, TokenMix, SMMix, MixPro and TL-Align.
 
 With a class token: its attention to the patches. Without one, as in Swin: the attention that each position
 receives, mean over all that ask, windows put back in their places. Works with timm's ViT, DeiT, BEiT, EVA,
 CaiT and Swin and every network whose attention layers apply a dropout `attn_drop` to their softmax weights.
-The last such layer is run a second time on what it saw, without fused attention and without gradient, up to
-that dropout: its own code gives the weights, with whatever position bias, rotation or normalisation it has,
-and the network's forward pass stays as it is.
+The last such layer (for TL-Align, each) is run a second time on what it saw, without fused attention and
+without gradient, up to that dropout: its own code gives the weights, with whatever position bias, rotation or
+normalisation it has, and the network's forward pass stays as it is.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from jaxtyping import Float
@@ -31,15 +31,24 @@ class Sides(NamedTuple):
     """Positions of a map that is cut into windows."""
 
 
-def last_attention(network: nn.Module) -> nn.Module:
-    """The last self-attention layer, or an error for a network without one."""
+TokenWeights: TypeAlias = Float[Tensor, "B n n"]
+"""How much every token (row) takes from every other, mean over heads; rows sum to 1."""
+
+
+def attention_layers(network: nn.Module) -> list[nn.Module]:
+    """All self-attention layers, or an error for a network without one."""
     layers = [m for m in network.modules() if hasattr(m, "num_heads") and hasattr(m, "attn_drop")]
     if not layers:
         raise ValueError(
             "the policy needs attention, which this network does not have; "
             "take a ViT, DeiT or Swin of timm (--encoder.name deit-s), or a policy without attention."
         )
-    return layers[-1]
+    return layers
+
+
+def last_attention(network: nn.Module) -> nn.Module:
+    """The last self-attention layer."""
+    return attention_layers(network)[-1]
 
 
 def has_class_token(network: nn.Module) -> bool:
@@ -72,7 +81,7 @@ def weights_of(layer: Any, *inputs: Any, **options: Any) -> Float[Tensor, "B hea
         if fused:
             layer.fused_attn = fused
     raise ValueError(
-        f"the last attention layer ({type(layer).__name__}) does not show its weights: it must pass them "
+        f"an attention layer ({type(layer).__name__}) does not show its weights: it must pass them "
         "through `attn_drop`, as timm's layers do. Switch its fused attention off, or take timm's ViT."
     )
 
@@ -144,6 +153,34 @@ def watching_attention(network: nn.Module) -> Iterator[list[AttentionMap]]:
     ]
     if block is not None:
         handles.append(block.register_forward_pre_hook(measure_grid))
+    try:
+        yield seen
+    finally:
+        for handle in handles:
+            handle.remove()
+
+
+@contextmanager
+def watching_tokens(network: nn.Module) -> Iterator[list[TokenWeights]]:
+    """A list that receives the weights of every attention layer, in the order in which they run."""
+    seen: list[Tensor] = []
+    layers = attention_layers(network)
+    if not has_class_token(network):
+        raise ValueError(
+            "the policy needs a class token, which this network does not have; take a ViT or DeiT of timm "
+            "(--encoder.name deit-s), or another policy."
+        )
+
+    def look(module: nn.Module, inputs: tuple[Any, ...], options: dict[str, Any], output: Any) -> None:
+        weights = weights_of(module, *inputs, **options).float().mean(dim=1)
+        if weights.shape[1] != weights.shape[2]:
+            raise ValueError(
+                f"{type(module).__name__} attends with {weights.shape[1]} of {weights.shape[2]} tokens; the "
+                "policy needs a network in which all tokens attend to all, such as a ViT or DeiT of timm."
+            )
+        seen.append(weights)
+
+    handles = [layer.register_forward_hook(look, with_kwargs=True) for layer in layers]
     try:
         yield seen
     finally:

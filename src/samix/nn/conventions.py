@@ -43,6 +43,19 @@ def image_channels(network: nn.Module) -> int:
     return next((conv.in_channels for conv in convolutions if conv.in_channels), 3)
 
 
+def patch_side(network: nn.Module) -> int:
+    """The side in pixels of a transformer's square patches, as its patch embedding says."""
+    for module in network.modules():
+        side = getattr(module, "patch_size", None)
+        sides = {side} if isinstance(side, int) else set(side or ())
+        if len(sides) == 1:
+            return int(sides.pop())
+    raise ValueError(
+        "the network does not say how large its patches are (timm's have `patch_embed.patch_size`), or they "
+        "are not square; set mixup.patch to their side in pixels."
+    )
+
+
 def patch_grid(count: int, size: Size) -> tuple[int, int] | None:
     """Rows and columns of `count` nearly square patches that cover a picture of this size, if there are any.
 

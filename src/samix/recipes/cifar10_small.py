@@ -10,9 +10,9 @@ from samix.contract import Plain
 from samix.data import Data
 from samix.engine.optim import Optimizer
 from samix.engine.training import Training
-from samix.learned import AutoMixed, LearnedMixup, MaskLoss
+from samix.learned import AdAutoMixed, AutoMixed, LearnedMixup, MaskLoss
 from samix.methods.supervised import Objective
-from samix.mixups import CutMix, MixUp, TokenMix, TransMix
+from samix.mixups import CutMix, MixPro, MixUp, SMMix, TLAlign, TokenMix, TransMix
 from samix.nn.zoo import Network
 from samix.recipes.base import Family, row, speedy
 
@@ -27,6 +27,7 @@ BASE = Training(
     eval_every=150,
     save_every=20,
 )
+DECOUPLED = replace(BASE, objective=replace(BASE.objective, decoupled=0.1))
 MASKS = MaskLoss(variance=0.0)
 VIT = replace(
     BASE,
@@ -56,10 +57,15 @@ CIFAR10_SMALL = Family(
     "CIFAR-10, 250 balanced pictures, full test set, small ResNet of width 16, CPU, minutes a row.",
     {
         **main_rows(BASE, MASKS),
+        "mixup-decoupled": row(DECOUPLED, MixUp(alpha=1.0)),
+        "adautomix": row(BASE, AdAutoMixed(), clean=1.0),
         "plain-vit": row(VIT, Plain()),
         "cutmix-vit": row(VIT, CutMix(alpha=1.0, box="paper")),
         "transmix": row(VIT, TransMix(alpha=1.0)),
         "tokenmix": row(VIT, TokenMix()),
+        "smmix": row(VIT, SMMix()),
+        "tlalign": row(VIT, TLAlign()),
+        "mixpro": row(VIT, MixPro()),
     },
 )
 LONG = replace(BASE, epochs=400, eval_every=400, save_every=50, objective=Objective())

@@ -8,7 +8,7 @@ import torch
 
 from samix.methods.around.mixing import Mixing
 from samix.methods.supervised import Objective, Supervised, linear_head
-from samix.mixups import MIXUPS, Policy, TransMix
+from samix.mixups import MIXUPS, MixPro, Policy, TLAlign, TransMix
 from samix.nn.zoo import build_encoder
 
 Y = torch.tensor([0, 3, 1, 3, 2])
@@ -21,7 +21,7 @@ def policy(request):
 
 def build(policy: Policy, **objective) -> Mixing:
     torch.manual_seed(0)
-    attentive = isinstance(policy, TransMix) or "attention" in policy.needs
+    attentive = isinstance(policy, TransMix | TLAlign | MixPro) or "attention" in policy.needs
     encoder = (
         build_encoder("small-vit", width=2, size=16) if attentive else build_encoder("small-resnet", width=4)
     )

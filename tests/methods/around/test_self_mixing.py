@@ -17,7 +17,7 @@ from samix.mixups import MIXUPS, CutMix, LatentMixup, ManifoldMix, MixUp, Policy
 from samix.nn.zoo import build_encoder
 
 INDEX = torch.tensor([2, 0, 3, 1])
-ATTENTIVE = {"transmix", "tokenmix", "smmix"}
+ATTENTIVE = {"transmix", "tokenmix", "smmix", "tlalign", "mixpro"}
 REFUSED = [name for name, kind in MIXUPS.items() if LABELLED.keys() & set(kind().needs)]
 
 
@@ -283,7 +283,7 @@ def test_value_every_policy_runs(selfsup, two_views, name, policy):
 
 @pytest.mark.parametrize("policy", REFUSED)
 def test_error_policies_that_need_labels(selfsup, two_views, policy):
-    lacks = "a classifier as teacher" if policy == "supermix" else "class activation maps"
+    lacks = {"supermix": "a classifier as teacher", "snapmix": "class activation maps"}.get(policy, "labels")
     message = f"{MIXUPS[policy].__name__} needs {lacks}.*, .* Choose another --mixup"
     with pytest.raises(ValueError, match=message):
         build(selfsup, "moco-v2", policy)(*two_views())
