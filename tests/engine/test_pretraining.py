@@ -213,15 +213,9 @@ def test_value_swav_trains_with_small_crops(tmp_path):
 def test_error_small_crops():
     recipe = tiny("moco-v2", "plain")
     crops = SmallCrops(count=2, size=8)
-    with pytest.raises(
-        ValueError, match=r"MoCo learns from two views: leave crops\.count at 0"
-    ):
+    with pytest.raises(ValueError, match=r"MoCo learns from two views: leave crops\.count at 0"):
         replace(recipe, crops=crops).build(60)
-    with pytest.raises(
-        ValueError, match=r"crops\.size is 96, .* than the views, whose data\.size is 16"
-    ):
+    with pytest.raises(ValueError, match=r"crops\.size is 96, .* than the views, whose data\.size is 16"):
         replace(recipe, crops=SmallCrops(count=2))
-    with pytest.raises(
-        ValueError, match=r"small-vit takes pictures of one size, so it cannot"
-    ):
+    with pytest.raises(ValueError, match=r"small-vit takes pictures of one size, so it cannot"):
         replace(recipe, encoder=Network(name="small-vit"), crops=crops)
