@@ -18,7 +18,10 @@ from samix.runs.records import read_metrics
 
 @pytest.fixture
 def averaged(tiny):
-    return tiny("samix", optimizer=Optimizer(average=0.7), epochs=2)
+    """Also with every change of training pictures: none of them may depend on where a run was stopped."""
+    recipe = tiny("samix", optimizer=Optimizer(average=0.7), epochs=2)
+    data = replace(recipe.data, rand_augment=9, jitter=0.4, erasing=0.5, repeats=2, test_size=24)
+    return replace(recipe, data=data)
 
 
 def test_value_the_average_is_a_head_and_no_parameter_that_learns(averaged, tiny):

@@ -12,6 +12,7 @@ from samix.core.shapes import Stats
 from samix.engine.averaging import innermost
 from samix.engine.recipe import Recipe
 from samix.methods.supervised import Supervised
+from samix.nn.encoder import Encoder
 from samix.runs.classifier import save_classifier
 from samix.runs.files import AVERAGED, DESCRIPTION, ENCODER, MIXER, write_text
 from samix.runs.for_timm import Seen
@@ -32,6 +33,7 @@ def export_weights(
         save_classifier(folder, method.encoder, method.head, recipe.encoder, seen)
         if isinstance(model, Averaged):
             encoder, head = model.average.network.children()
+            assert isinstance(encoder, Encoder) and isinstance(head, nn.Linear)  # as in the method
             save_classifier(folder, encoder, head, recipe.encoder, seen, place=AVERAGED)
     if isinstance(model, Paints):
         weights, described["mixer"] = model.mixer_weights()

@@ -26,15 +26,6 @@ from samix.engine.optim import Optimizer
 from samix.engine.training import Training
 from samix.learned import Adjusting, AutoMixed, LearnedMixup, MixerConfig, Speed
 from samix.methods.supervised import Objective
-    AttentiveMix,
-    CutMix,
-    MixUp,
-    MixupCutMix,
-    MixupTokenMix,
-    MixupTransMix,
-    PuzzleMix,
-    SaliencyMix,
-)
 from samix.mixups.published import DataSet, published
 from samix.nn.zoo import Network
 from samix.recipes.base import FROZEN, Family, Learned, as_published, row
@@ -142,11 +133,15 @@ def _rows(base: Training, mixer_min_lr: float, *, transformer: bool) -> dict[str
     frozen = replace(FROZEN, size=base.data.size)
     data: DataSet = "modern" if transformer else "rsb-a3"
     by_hand = [*HAND_MADE, *(("transmix", "tokenmix") if transformer else ())]
-    return {"plain": row(base, Plain())} | {name: row(base, published(name, data)) for name in by_hand} | {
-        "automix": row(base, automix, learned=learned, clean=1.0),
-        "samix-p": row(base, frozen, clean=1.0),
-        "samix": row(base, samix, learned=learned, clean=1.0),
-    }
+    return (
+        {"plain": row(base, Plain())}
+        | {name: row(base, published(name, data)) for name in by_hand}
+        | {
+            "automix": row(base, automix, learned=learned, clean=1.0),
+            "samix-p": row(base, frozen, clean=1.0),
+            "samix": row(base, samix, learned=learned, clean=1.0),
+        }
+    )
 
 
 def _cells(column: str) -> Cells:
