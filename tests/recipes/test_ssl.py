@@ -121,7 +121,15 @@ def test_value_settings_of_the_paper():
 
 
 @pytest.mark.parametrize(
-    "name", ["stl10-r18-ssl", "tiny-r18-ssl", "tiny-r50-ssl", "imagenet-r18-ssl", "imagenet-r50-ssl/moco-v1"]
+    "name",
+    [
+        "ssl-folder",
+        "stl10-r18-ssl",
+        "tiny-r18-ssl",
+        "tiny-r50-ssl",
+        "imagenet-r18-ssl",
+        "imagenet-r50-ssl/moco-v1",
+    ],
 )
 def test_value_moco_shuffles_between_eight_groups(name):
     """In one process batch norm's statistics would tell which query belongs to which key."""

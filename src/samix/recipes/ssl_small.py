@@ -97,7 +97,7 @@ CIFAR = Pretraining(
 FOLDER = Pretraining(
     data=Data(name="pictures", size=96, workers=4),
     encoder=Network(name="resnet18"),
-    method=MoCoV2(queue=16384),
+    method=MoCoV2(queue=16384, norm_groups=8),
     optimizer=Optimizer(lr=0.03, weight_decay=1e-4, mixer_lr=0.03, mixer_min_lr=3e-4),
     augment="moco-v2",
     epochs=200,
