@@ -23,6 +23,7 @@ COMMANDS = {
     "export": "write a run's Mixer as a file for everybody, with a model card",
     "push": "put an exported Mixer on the Hugging Face Hub",
     "recipes": "list the recipes",
+    "bench": "train all rows of a family with several seeds and compare them",
     "report": "compare runs: a table here, and a page with curves and pictures",
 }
 
