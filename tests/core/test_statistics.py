@@ -70,4 +70,4 @@ def test_value_standings():
     assert found["a"].value == pytest.approx((60.5, np.sqrt(0.5)))
     assert judge(methods, {"a": "b", "b": "c"})["a"].difference == (10.0, None, None, 1)
     assert judge(methods, {"b": "c"})["b"].difference is judge(methods, {})["a"].difference is None
-    assert [each.rank for each in judge(methods, {}, best=min).values()] == [2, 3, 1, 3]
+    assert [each.rank for each in judge(methods, {}, best=min).values()] == [1, 3, 1, 3]

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from itertools import groupby
-from statistics import mean, stdev
 from typing import NamedTuple
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from samix.core.statistics import Value, spread
 from samix.core.words import printable
 from samix.report.groups import Group, group_runs
 from samix.runs.files import KNN, LINEAR
@@ -43,19 +43,6 @@ WIDE = 100
 """From this width on, a terminal has room for the best and the last epoch; the page always shows them."""
 NAME = 24
 """Names of methods up to this length are never broken."""
-
-
-class Value(NamedTuple):
-    """A number over seeds."""
-
-    mean: float
-    std: float | None
-    """Sample standard deviation (n - 1); None for a single seed."""
-
-    def text(self, decimals: int) -> str:
-        """'67.32 ± 0.41', or '67.32' for one seed."""
-        spread = "" if self.std is None else f" ± {self.std:.{decimals}f}"
-        return f"{self.mean:.{decimals}f}{spread}"
 
 
 class Line(NamedTuple):
@@ -93,7 +80,7 @@ def summarize(runs: Sequence[Run]) -> dict[str, Value]:
             if run.summary and (number := (run.summary | run.probes).get(measure.name)) is not None
         ]
         if numbers:
-            values[measure.name] = Value(mean(numbers), stdev(numbers) if len(numbers) > 1 else None)
+            values[measure.name] = spread(numbers)
     return values
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-ROWS = ("--rows", "plain", "cutmix", "--seeds", "2")
+ROWS = ("--rows", "plain", "cutmix", "--seeds", "1")
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def wait_for_worker(folder: Path, epochs: int) -> int:
 
 @pytest.mark.slow
 def test_value_a_killed_worker_goes_on_and_the_table_is_whole(bench, tmp_path):
-    process = bench("--epochs", "100")
+    process = bench("--epochs", "40", "--save_every", "1")
     os.kill(wait_for_worker(tmp_path / "runs/demo/plain/0", 3), signal.SIGKILL)
     out, err = process.communicate(timeout=500)
     assert process.returncode == 0, err
@@ -48,19 +48,21 @@ def test_value_a_killed_worker_goes_on_and_the_table_is_whole(bench, tmp_path):
     with (tmp_path / "results/demo.csv").open() as file:
         lines = list(csv.DictReader(file))
     assert [(line["method"], line["seed"]) for line in lines] == [
-        (row, seed) for row in ("cutmix", "plain") for seed in "01"
+        ("cutmix", "0"),
+        ("plain", "0"),
     ]
-    assert all(line["command"].startswith("samix train demo/") and line["retention"] for line in lines[:2])
-    assert "against plain [95 %]" in out and "4 of 4 runs are finished" in out
+    assert all(line["command"].startswith("samix train demo/") for line in lines)
+    assert lines[0]["retention"]
+    assert "against plain [95 %]" in out and "2 of 2 runs are finished" in out
 
 
 @pytest.mark.slow
 def test_value_an_interrupted_suite_leaves_no_process_and_says_how_to_go_on(bench, tmp_path):
     process = bench("--epochs", "2000")
     worker = wait_for_worker(tmp_path / "runs/demo/plain/0", 1)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(signal.SIGTERM)  # taken as Ctrl-C, which a shell's background processes never see
     out, err = process.communicate(timeout=100)
     assert process.returncode == 130
-    assert "0 of 4 runs are finished" in out and "the same command goes on" in err
+    assert "0 of 2 runs are finished" in out and "the same command goes on" in err
     with pytest.raises(ProcessLookupError):
         os.kill(worker, 0)

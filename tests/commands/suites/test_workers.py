@@ -46,6 +46,7 @@ def programs(monkeypatch):
 
     monkeypatch.setattr(workers, "start", start)
     monkeypatch.setattr(workers, "PAUSE", 0.02)
+    monkeypatch.setattr(workers, "PATIENCE", 1.0)
     return chosen, started
 
 
@@ -84,11 +85,11 @@ def test_value_a_killed_worker_is_started_once_more(runs, programs):
 @pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 def test_value_an_interruption_ends_all_processes(runs, programs):
     programs[0].update(dict.fromkeys(("plain", "mixup"), WAITS))
-    seen = []
+    before, seen = set(children()), []
 
     def show(work, event):
         if len(work.running) == 2 and not seen:
-            seen.extend(children())
+            seen.extend(set(children()) - before)
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -116,10 +117,13 @@ def test_value_who_does_not_end_is_ended(monkeypatch):
 
 
 def test_value_threads_are_bounded(runs, monkeypatch):
-    seen = {}
-    monkeypatch.setattr(
-        workers.subprocess, "Popen", lambda words, **options: seen.update(options, words=words)
-    )
-    workers.start(runs[0], 3)
+    seen, popen = {}, subprocess.Popen
+
+    def note(words, **options):
+        seen.update(options, words=words)
+        return popen([sys.executable, "-S", "-c", ""])
+
+    monkeypatch.setattr(workers.subprocess, "Popen", note)
+    workers.start(runs[0], 3).wait()
     assert seen["words"][-2:] == ["--machine.threads", "3"] and seen["words"][3:5] == ["train", "demo/plain"]
     assert seen["env"]["OMP_NUM_THREADS"] == "3" and seen["stdin"] == subprocess.DEVNULL

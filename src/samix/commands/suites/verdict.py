@@ -67,12 +67,18 @@ def judge_runs(runs: Sequence[Planned], measure: str, baselines: Mapping[str, st
             row,
             standing,
             None if baselines.get(row) == row else baselines.get(row),
-            published(f"{by_row[row][0].run.family}/{row}", by_row[row][0].run.recipe),
+            paper_of(by_row[row][0].run, measure),
             mean_mask(by_row[row]),
             mean(float(summary.get("seconds") or 0) for _, summary in by_row[row]),
         )
         for row, standing in standings.items()
     ]
+
+
+def paper_of(run: Planned, measure: str) -> tuple[Cell, ...]:
+    """The paper's numbers of a row, where the measure is the one that its tables print."""
+    printed = "linear" if run.recipe.command == "pretrain" else "top1"
+    return published(f"{run.family}/{run.row}", run.recipe) if measure == printed else ()
 
 
 def mean_mask(found: Sequence[Finished]) -> dict[str, float]:
