@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from samix.core.statistics import Difference, judge, signed
 from samix.report.groups import Group
-from samix.report.tables import Line
+from samix.report.lines import Line, Measure
 from samix.runs.files import LINEAR
 
 
@@ -29,6 +29,11 @@ def beside(lines: Sequence[Line]) -> list[Beside]:
         Beside("ours − paper", tuple(", ".join(leads_over_paper(line)) for line in lines)),
     ]
     return [column for column in columns if any(column.texts)]
+
+
+def titles_of(measures: Sequence[Measure], columns: Sequence[Beside]) -> list[str]:
+    """What stands above the numbers and the words beside them."""
+    return [*(measure.title for measure in measures), *(column.title for column in columns)]
 
 
 def differences_of(lines: Sequence[Line]) -> list[Difference | None]:
