@@ -41,14 +41,15 @@ def place_labels(
 ) -> list[Box]:
     """A box for the name of every point: as near as it goes, in the frame, over no point, line or other box.
 
-    Names are placed in their order; one for which there is no room stands right of its point.
+    Names are placed in their order. One without such a place may cover lines, and at last anything.
     """
-    taken = [Box(x - GAP / 2, y - GAP / 2, GAP, GAP) for x, y in points] + list(lines)
+    taken = [Box(x - GAP / 2, y - GAP / 2, GAP, GAP) for x, y in points]
     placed = []
     for point, size in zip(points, sizes, strict=True):
         choices = list(places(point, size))
-        free = (box for box in choices if box.within(frame) and not any(map(box.overlaps, taken)))
-        placed.append(next(free, choices[0]))
+        free = [box for box in choices if box.within(frame) and not any(map(box.overlaps, taken))]
+        clear = (box for box in free if not any(map(box.overlaps, lines)))
+        placed.append(next(clear, (free or choices)[0]))
         taken.append(placed[-1])
     return placed
 
