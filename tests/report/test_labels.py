@@ -23,18 +23,18 @@ def test_value_overlaps(other, overlaps):
 
 
 def test_value_a_lonely_name_stands_right_of_its_point():
-    assert place_labels([(100, 100)], [(40, 10)], FRAME) == [Box(100 + GAP, 95, 40, 10)]
+    assert place_labels([(100.0, 100.0)], [(40.0, 10.0)], FRAME) == [Box(100 + GAP, 95, 40, 10)]
 
 
 def test_value_at_the_edge_it_stands_left():
-    assert place_labels([(590, 100)], [(40, 10)], FRAME) == [Box(590 - GAP - 40, 95, 40, 10)]
+    assert place_labels([(590.0, 100.0)], [(40.0, 10.0)], FRAME) == [Box(590 - GAP - 40, 95, 40, 10)]
 
 
 def test_value_a_line_is_left_free_while_there_is_room():
     line = Box(0, 99, 600, 2)
-    (box,) = place_labels([(100, 100)], [(40, 10)], FRAME, [line])
+    (box,) = place_labels([(100.0, 100.0)], [(40.0, 10.0)], FRAME, [line])
     assert not box.overlaps(line)
-    (box,) = place_labels([(100, 100)], [(40, 10)], FRAME, [FRAME])
+    (box,) = place_labels([(100.0, 100.0)], [(40.0, 10.0)], FRAME, [FRAME])
     assert box == Box(100 + GAP, 95, 40, 10)
 
 

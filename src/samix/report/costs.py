@@ -87,9 +87,9 @@ def name_points(figure: Figure, axes: Axes, points: Sequence[Point]) -> None:
     places = [pixels(axes, cost.mean, accuracy.mean) for _, cost, accuracy in points]
     extents = [text.get_window_extent() for text in texts]
     usual = median(extent.height for extent in extents) if extents else 0
-    sizes = [(extent.width, extent.height) for extent in extents]
+    sizes = [(float(extent.width), float(extent.height)) for extent in extents]
     frame = axes.get_window_extent()
-    inside = Box(frame.x0, frame.y0, frame.width, frame.height)
+    inside = Box(*map(float, frame.bounds))
     boxes = place_labels(places, sizes, inside, bars_of(axes, points))
     for text, (x, y), box in zip(texts, places, boxes, strict=True):
         scale = 72 / figure.dpi  # points stay in place when the figure is drawn in another resolution
