@@ -8,7 +8,7 @@ summaries. With `--tested-on test` the last weights of every finished run are te
 pictures, once: what was found stays in the run folder as test.json and is not measured again. The table has a
 line for each, told apart by its column `tested_on`; `best` is empty where there was one test only.
 
-Runs go on where they stopped, as in suite.py. Further fields of the recipes go behind `--`, such as
+Runs go on where they stopped, as in `samix bench`. Further fields of the recipes go behind `--`, such as
 `-- --mixup.mixer runs/mine`; they need a folder of runs of their own (--runs).
 """
 
@@ -18,14 +18,12 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
-from suite import ENDING, SUPERVISED, cell, check_settings, finished, folder_of, merge_table, train
-
-from samix.commands.fields import override
-from samix.recipes import RECIPES, find_recipe
+from samix.commands.suites.plan import Planned, check_settings, is_finished, plan_run
+from samix.commands.suites.table import ENDING, SUPERVISED, cell, merge_table
+from samix.commands.suites.workers import Work, train_all
+from samix.recipes import RECIPES
 from samix.runs.files import write_text
 
 SUITES = ("flowers-lite0", "pets-lite0")
@@ -35,26 +33,24 @@ TESTED = "test.json"
 ALL_TEST_PICTURES = ("--data.test", "test", "--data.test_pictures", "null")
 
 
-class Run(NamedTuple):
-    """One row of one suite with one seed."""
-
-    suite: str
-    row: str
-    seed: int
-
-
 def main(words: Sequence[str] | None = None) -> int:
     """Trains what is missing, tests it if asked to, collects what is there; 1 if a run failed."""
     options, fields = parse(words)
     rows = options.rows or list(RECIPES[options.suites[0]].rows)
-    todo = [Run(suite, row, seed) for suite in options.suites for seed in options.seeds for row in rows]
+    todo = [
+        plan_run(suite, row, seed, options.runs, fields)
+        for suite in options.suites
+        for seed in options.seeds
+        for row in rows
+    ]
     for run in todo:
-        recipe = override(find_recipe(f"{run.suite}/{run.row}")[1], fields)
-        check_settings(folder_of(options.runs, *run), replace(recipe, seed=run.seed))
+        check_settings(run.folder, run.recipe)
     if not options.collect:
-        with ThreadPoolExecutor(options.jobs) as pool:
-            list(pool.map(lambda run: work(run, options, fields), todo))
-    lines = [line for run in todo if (line := describe(run, options.runs, options.tested_on)) is not None]
+        train_all(todo, options.jobs, 1, tell)
+        if options.tested_on == "test":
+            with ThreadPoolExecutor(options.jobs) as pool:
+                list(pool.map(test_once, [run.folder for run in todo if is_finished(run.folder)]))
+    lines = [line for run in todo if (line := describe(run, options.tested_on)) is not None]
     merge_table(options.table, COLUMNS, lines, ("suite", "tested_on", "method", "seed"))
     return 0 if options.collect or len(lines) == len(todo) else 1
 
@@ -75,16 +71,16 @@ def parse(words: Sequence[str] | None) -> tuple[argparse.Namespace, list[str]]:
     return parser.parse_args(own), words[len(own) + 1 :]
 
 
-def work(run: Run, options: argparse.Namespace, fields: Sequence[str]) -> None:
-    """Trains a run that is not finished and, if asked to, tests it once."""
-    train(*run, options.runs, fields)
-    folder = folder_of(options.runs, *run)
-    if options.tested_on == "test" and finished(folder) and not (folder / TESTED).exists():
-        test_once(folder)
+def tell(work: Work, event: str) -> None:
+    """What happened to a run."""
+    if event:
+        print(event)
 
 
 def test_once(folder: Path) -> None:
-    """The last weights of a run on the test pictures; the answer stays beside them."""
+    """The last weights of a run on the test pictures, unless that was done; the answer stays beside them."""
+    if (folder / TESTED).exists():
+        return
     words = ["eval", str(folder), "--json", *ALL_TEST_PICTURES, "--machine.threads", "1"]
     done = subprocess.run(
         [sys.executable, "-m", "samix", *words], capture_output=True, text=True, check=False
@@ -95,18 +91,17 @@ def test_once(folder: Path) -> None:
     write_text(folder / TESTED, done.stdout)
 
 
-def describe(run: Run, runs: Path, tested_on: str) -> dict[str, str] | None:
+def describe(run: Planned, tested_on: str) -> dict[str, str] | None:
     """A line of the table; None where the run, or its test, is not there."""
-    folder = folder_of(runs, *run)
-    if not finished(folder) or (tested_on == "test" and not (folder / TESTED).exists()):
+    if not is_finished(run.folder) or (tested_on == "test" and not (run.folder / TESTED).exists()):
         return None
-    values = json.loads((folder / "summary.json").read_text())
+    values = json.loads((run.folder / "summary.json").read_text())
     pictures = values.get("test_pictures", "")
     if tested_on == "test":
-        first, *_ = json.loads((folder / TESTED).read_text()).values()
+        first, *_ = json.loads((run.folder / TESTED).read_text()).values()
         values |= first | {"last": first["top1"], "best": ""}
         pictures = "all"
-    values |= {"suite": run.suite, "method": run.row, "tested_on": tested_on, "pictures": pictures}
+    values |= {"suite": run.family, "method": run.row, "tested_on": tested_on, "pictures": pictures}
     return {name: cell(values.get(name, "")) for name in COLUMNS}
 
 

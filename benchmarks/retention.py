@@ -32,10 +32,10 @@ import torch
 from PIL import Image
 from rich.console import Console
 from rich.table import Table
-from suite import cell
 from torch import Tensor, nn
 
 import samix
+from samix.commands.suites.table import cell
 from samix.core.mixed import Mixed
 from samix.core.pairing import Pairing
 from samix.core.shapes import Images

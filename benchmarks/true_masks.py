@@ -24,11 +24,11 @@ import numpy as np
 import torch
 from PIL import Image
 from retention import read_masks
-from suite import cell, merge_table
 from torch import Tensor
 from torch.nn import functional as F
 
 import samix
+from samix.commands.suites.table import cell, merge_table
 from samix.core.mixed import Mixed, blend_pairs
 from samix.core.pairing import Pairing, draw_pairing
 from samix.core.shapes import Images, Labels, Mask

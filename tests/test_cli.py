@@ -43,6 +43,7 @@ def test_value_help_lists_every_command_and_first_steps(call, words):
 
 
 HELPS = {
+    "bench": ("--seeds", "--jobs", "--baseline", "--print", "samix bench demo"),
     "demo": ("--epochs", "--out", "--seed", "No data needed"),
     "train": ("--config", "--mixup", "--seeds", "--optimizer.lr", "--mixup.eta", "examples:", "default: 0.1"),
     "eval": ("--json", "run folder"),

@@ -25,6 +25,7 @@ COMMANDS = {
     "push": "put an exported Mixer on the Hugging Face Hub",
     "data": "check a copy of a data set: numbers, classes, files that cannot be read",
     "recipes": "list the recipes",
+    "bench": "train all rows of a family with several seeds and compare them",
     "report": "compare runs: a table here, and a page with curves and pictures",
 }
 

@@ -3,7 +3,6 @@
 import csv
 import importlib.util
 import json
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,8 +28,7 @@ def few_photos(tmp_path, monkeypatch):
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     monkeypatch.chdir(tmp_path)
-    yield module
-    sys.modules.pop("suite", None)
+    return module
 
 
 def leave(suite: str, row: str, seed: int, tested: bool = False) -> Path:

@@ -57,8 +57,8 @@ def test_value_page_has_every_section(full, tmp_path):
     text = path.read_text()
     outline = Outline(text)
     assert outline.headings == [
-        "samix report", "demo", "Accuracy and loss", "Mixed images and their masks",
-        "What the Mixer attends to", "Health of the Mixer", "What survives of the objects",
+        "samix report", "demo", "Accuracy and loss", "What accuracy costs",
+        "Mixed images and their masks", "What the Mixer attends to", "Health of the Mixer", "What survives of the objects",
         "How each run was made",
     ]  # fmt: skip
     assert (
@@ -73,7 +73,7 @@ def test_value_page_needs_nothing_else(full, monkeypatch):
     monkeypatch.setattr(module, "write_png", lambda figure, target: write_png(figure, target, dpi=12))
     text = page_html(full)
     outline = Outline(text)
-    assert len(outline.pictures) == 5
+    assert len(outline.pictures) == 6
     for picture in outline.pictures:
         assert picture["src"].startswith("data:image/png;base64,")
         assert len(picture["alt"]) > 20

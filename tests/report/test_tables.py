@@ -9,16 +9,14 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from samix.report.tables import (
+from samix.report.lines import (
     MEASURES,
     compare,
-    html_rows,
-    html_table,
     is_best,
     list_repeats,
     measures_of,
-    print_table,
 )
+from samix.report.tables import html_rows, html_table, print_table
 from samix.runs.folder import read_run
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from samix.commands.dry_run import dry_run
 from samix.commands.fields import from_yaml, override, recipe_parser
+from samix.commands.published import published
 from samix.core.distributed import rank
 from samix.engine.loop import train
 from samix.engine.recipe import Recipe
@@ -16,7 +17,7 @@ from samix.nn.from_timm import PREFIX
 from samix.nn.zoo import ENCODERS
 from samix.recipes.ssl_base import row_of
 from samix.report import draw_samples
-from samix.runs.records import CONFIG, START, read_record
+from samix.runs.records import CONFIG, START, PaperNumber, read_record
 
 
 class Command(NamedTuple):
@@ -116,7 +117,11 @@ def train_one(
 ) -> None:
     """One run: trains, draws its samples, says what came out."""
     line = shlex.join(["samix", command.name, *words])
-    summary = train(recipe, folder, name=name, command=line, quiet=quiet)
+    paper = tuple(
+        PaperNumber(table=cell.table, row=cell.row, column=cell.column, number=cell.number)
+        for cell in published(name, recipe)
+    )
+    summary = train(recipe, folder, name=name, command=line, quiet=quiet, paper=paper)
     if rank() > 0:
         return
     draw_samples(folder)

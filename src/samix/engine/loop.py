@@ -33,6 +33,7 @@ from samix.runs.checkpoint import save_checkpoint
 from samix.runs.files import SUMMARY
 from samix.runs.lock import locked, unless_refused
 from samix.runs.records import (
+    PaperNumber,
     Summary,
     begin_run,
     planned_epochs,
@@ -43,17 +44,36 @@ from samix.runs.records import (
 )
 
 
-def train(recipe: Recipe, folder: Path, *, name: str, command: str = "", quiet: bool = False) -> Summary:
-    """Trains a recipe in a run folder, going on from what the folder already holds."""
+def train(
+    recipe: Recipe,
+    folder: Path,
+    *,
+    name: str,
+    command: str = "",
+    quiet: bool = False,
+    paper: tuple[PaperNumber, ...] = (),
+) -> Summary:
+    """Trains a recipe in a run folder, going on from what the folder already holds.
+
+    `paper` is what the paper's tables print for this recipe; run.json keeps it for the report.
+    """
     fabric = make_fabric(recipe)
     fabric.launch()
     if not fabric.is_global_zero:
-        return run(fabric, recipe, folder, name, command, quiet=True)
+        return run(fabric, recipe, folder, name, command, True, paper)
     with unless_refused(folder), locked(folder):
-        return run(fabric, recipe, folder, name, command, quiet)
+        return run(fabric, recipe, folder, name, command, quiet, paper)
 
 
-def run(fabric: Fabric, recipe: Recipe, folder: Path, name: str, command: str, quiet: bool) -> Summary:
+def run(
+    fabric: Fabric,
+    recipe: Recipe,
+    folder: Path,
+    name: str,
+    command: str,
+    quiet: bool,
+    paper: tuple[PaperNumber, ...] = (),
+) -> Summary:
     """One process's part of a training run."""
     split = load_split(recipe, folder)
     recipe, asked = fit_batch(recipe, len(split.train.labels)), recipe
@@ -73,6 +93,7 @@ def run(fabric: Fabric, recipe: Recipe, folder: Path, name: str, command: str, q
         return finished
     stats = split.stats if recipe.encoder.weights else None
     record = describe_start(folder, name, command, split, resumed=start > 0, stats=stats)
+    record = record._replace(paper=paper or None)
     if start == plan.total:
         check_complete(folder, rows, recipe)
     # A run that was to go on for more epochs and is asked for its first ones again gets these back.

@@ -12,11 +12,13 @@ import yaml
 from matplotlib.figure import Figure
 
 from samix.report.charts import curves_figure, mixer_figure, retention_figure
+from samix.report.costs import cost_figure
 from samix.report.figures import attention_figure, comparison_figure, same_pairs, sample_figure
 from samix.report.groups import Group, group_runs
+from samix.report.lines import Line, line_of, list_repeats
 from samix.report.style import write_png
-from samix.report.tables import Line, html_table, line_of, list_repeats
-from samix.report.words import LEGENDS, introduction, score_of, verdict
+from samix.report.tables import html_standing, html_table
+from samix.report.words import LEGENDS, introduction, score_of, standing_note, verdict
 from samix.runs.files import write_text
 from samix.runs.folder import Run
 from samix.runs.samples import Samples, read_retention, read_samples
@@ -89,8 +91,10 @@ def family_section(name: str, groups: Sequence[Group]) -> str:
         f"<p>{introduction(groups)} {verdict(lines)}</p>",
         f'<div class="wide">{html_table(lines)}</div>',
         f'<p class="soft">{LEGENDS[groups[0].accuracy]} Over several seeds: mean ± standard deviation.</p>',
+        standing_part(lines),
         *(f'<p class="soft">{escape(note)}</p>' for note in list_repeats(lines)),
         curves_part(groups, lines),
+        costs_part(groups, lines),
         samples_part(groups),
         attention_part(groups),
         mixer_part(groups),
@@ -98,6 +102,12 @@ def family_section(name: str, groups: Sequence[Group]) -> str:
         "</section>",
     ]
     return "\n".join(part for part in parts if part)
+
+
+def standing_part(lines: Sequence[Line]) -> str:
+    """How far methods lie from plain training and from the paper."""
+    table = html_standing(lines)
+    return f'<div class="wide">{table}</div><p class="soft">{standing_note(lines)}</p>' if table else ""
 
 
 def curves_part(groups: Sequence[Group], lines: Sequence[Line]) -> str:
@@ -111,6 +121,24 @@ def curves_part(groups: Sequence[Group], lines: Sequence[Line]) -> str:
         "that of plain training even where its accuracy is higher."
     )
     return f"<h3>Accuracy and loss</h3>{figure_html(curves_figure(groups), alt, note)}"
+
+
+def costs_part(groups: Sequence[Group], lines: Sequence[Line]) -> str:
+    """Accuracy against training time and memory."""
+    figure = cost_figure(groups)
+    if figure is None:
+        return ""
+    told = [
+        f"{line.group.method} {score.mean:.1f} % in {line.values['seconds'].mean:.0f} s"
+        for line in lines
+        if (score := score_of(line)) and "seconds" in line.values
+    ]
+    note = (
+        "Points are means over seeds, bars one standard deviation. Times compare on one machine with equal "
+        "load only."
+    )
+    alt = "Accuracy against training time and memory: " + ", ".join(told) + "."
+    return f"<h3>What accuracy costs</h3>{figure_html(figure, alt, note)}"
 
 
 def samples_of(groups: Sequence[Group]) -> dict[str, Samples]:

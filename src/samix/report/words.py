@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from html import escape
 
+from samix.core.statistics import Value, paired_difference
 from samix.report.groups import Group
-from samix.report.tables import Line, Value
+from samix.report.lines import Line
+from samix.report.standing import differences_of, paper_of, scores_by_seed
 
 WORDS = {
     "plain": "trains on the pictures as they are",
@@ -54,6 +56,19 @@ def has_clean_branch(group: Group) -> bool:
     return group.mixup != "plain" and bool(objective.get("clean_weight"))
 
 
+def standing_note(lines: Sequence[Line]) -> str:
+    """What the columns beside the measures say, where there are such."""
+    parts = []
+    if any(differences_of(lines)):
+        parts.append(
+            "Against plain: mean difference over shared seeds with its 95 % interval (t distribution); a tie "
+            "where it includes 0."
+        )
+    if any(paper_of(line.group) for line in lines):
+        parts.append("Paper: the number of the paper's table for this recipe.")
+    return " ".join(parts)
+
+
 NAMES = {"top1": "top-1", "knn": "k-NN"}
 
 
@@ -83,6 +98,9 @@ def verdict(lines: Sequence[Line]) -> str:
     plain = next((line for line in measured[2:] if line.group.mixup == "plain"), None)
     if plain:
         text += f" and {lead_of(best, plain):.2f} more than {escape(plain.group.method)}"
+    difference = paired_difference(scores_by_seed(best.group), scores_by_seed(behind.group))
+    if difference is not None and difference.word == "tie":
+        text += f". The first two are a tie: seed by seed they differ by {difference.text(2)}"
     if any(line.values[line.group.accuracy].std is None for line in measured):
         text += ". Methods with one seed only: small differences may be chance"
     return text + "."

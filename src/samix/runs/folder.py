@@ -37,6 +37,12 @@ class Run(NamedTuple):
         return str(self.config["mixup"]["name"])
 
     @property
+    def paper(self) -> tuple[float, ...]:
+        """What the paper's tables print for the run's recipe, each number once."""
+        cells = (self.start or {}).get("paper") or ()
+        return tuple(dict.fromkeys(float(cell["number"]) for cell in cells))
+
+    @property
     def seed(self) -> int:
         """The seed of everything random in the run."""
         return int(self.config.get("seed") or 0)

@@ -5,7 +5,7 @@ import io
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 import yaml
 
@@ -25,6 +25,15 @@ COLUMNS = (
 )  # fmt: skip
 
 
+class PaperNumber(TypedDict):
+    """One number of the paper's tables, as run.json holds it."""
+
+    table: str
+    row: tuple[str, ...]
+    column: str
+    number: float
+
+
 class Start(NamedTuple):
     """What a run is, as far as its settings do not say it."""
 
@@ -38,6 +47,8 @@ class Start(NamedTuple):
     mean: tuple[float, ...] | None = None
     """How pictures are normalised where the encoder's first weights decide it and not the data."""
     std: tuple[float, ...] | None = None
+    paper: tuple[PaperNumber, ...] | None = None
+    """What the paper's tables print for this recipe, if they do."""
 
 
 def begin_run(folder: Path, settings: dict[str, Any], start: Start) -> None:

@@ -54,6 +54,15 @@ def is_plain(value: Any) -> bool:
     return value is None or isinstance(value, str | bool | int | float)
 
 
+def is_paper_number(value: Any) -> bool:
+    """Whether it is one number of a table, with the words that say where it stands."""
+    return (
+        is_group(value)
+        and is_finite(value.get("number"))
+        and all(isinstance(value.get(name), str) for name in ("table", "column"))
+    )
+
+
 NUMBER = Kind("a number", is_number)
 COUNT = Kind("a whole number of at least 0", lambda value: is_whole(value) and value >= 0)
 WHOLE = Kind("a whole number", is_whole)
@@ -74,6 +83,11 @@ TRIPLE = Kind(
 CLASSES = Kind(
     "a list of names",
     lambda value: isinstance(value, list) and bool(value) and all(isinstance(each, str) for each in value),
+)
+
+PAPER = Kind(
+    "a list of numbers with their tables",
+    lambda value: isinstance(value, list | tuple) and all(map(is_paper_number, value)),
 )
 
 VALUES = Kind("values by name", lambda value: isinstance(value, dict))
@@ -99,6 +113,7 @@ START: Schema = {
     **dict.fromkeys(("name", "command", "commit"), TEXT),
     **dict.fromkeys(("train_pictures", "test_pictures"), COUNT),
     **dict.fromkeys(("mean", "std"), TRIPLE),
+    "paper": PAPER,
 }
 SCORES: Schema = dict.fromkeys(("top1", "top5", "ece", "cross_entropy"), NUMBER)
 SUMMARY: Schema = {
