@@ -2,8 +2,8 @@
 
 `Model` is what the engine trains. A model may also do what only some can do: classify (`Classifies`), paint
 masks (`Paints`), keep clusters of all training pictures (`Clustered`) or an average of its weights
-(`Averaged`); whoever needs one of these asks for it by `isinstance`. Settings of a mixup turn a method into a model (`MixupSettings.build`), so that a new mixup,
-hand-made or learned, is one file and one line in a table.
+(`Averaged`); whoever needs one of these asks for it by `isinstance`. Settings of a mixup turn a method into a
+model (`MixupSettings.build`), so that a new mixup, hand-made or learned, is one file and one line in a table.
 """
 
 from collections.abc import Callable
