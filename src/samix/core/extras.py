@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-TRAIN = ("jsonargparse", "lightning_fabric", "matplotlib", "rich", "sklearn")
+TRAIN = ("jsonargparse", "lightning_fabric", "matplotlib", "rich", "scipy", "sklearn")
 """Packages that `import samix`, `Mix`, `load_mixer` and `SAMix.wrap` do without."""
 
 
