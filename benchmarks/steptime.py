@@ -4,6 +4,7 @@ python benchmarks/steptime.py                        the table of docs/speed.md,
 python benchmarks/steptime.py --rows samix --json    one row beside plain, as JSON
 python benchmarks/steptime.py --rows mixups          every hand-made policy beside plain
 python benchmarks/steptime.py --rows ssl             pre-training: MoCo v2 as 1, and mixups inside it
+python benchmarks/steptime.py --rows samix-online-maps   mixup.speed.online_maps
 python benchmarks/steptime.py --rows samix-p         a frozen Mixer (SAMix-P)
 python benchmarks/steptime.py --rows r50 --batch 8   ResNet-50 at 224 px: plain, SAMix, SAMix-P
 python benchmarks/steptime.py --rows lite0 --batch 36   all rows of flowers-lite0 while they mix
@@ -44,7 +45,7 @@ from samix.learned.samix_i import InstanceMixup
 from samix.methods.ssl.moco import MoCoV2
 from samix.mixups import MIXUPS
 from samix.nn.zoo import Network
-from samix.recipes import CIFAR100_R18, FLOWERS_LITE0, IMAGENET_R50
+from samix.recipes import CIFAR100_R18, FLOWERS_LITE0, RECIPES
 from samix.recipes.base import speedy
 from samix.runs.provenance import peak_memory_mb
 
@@ -68,6 +69,7 @@ SSL: dict[str, Recipe] = {
 }
 
 
+IMAGENET_R50 = RECIPES["imagenet-r50"]
 LARGE = IMAGENET_R50.rows["plain"]
 R50: dict[str, Recipe] = {
     "plain-r50": LARGE,
@@ -82,6 +84,7 @@ ROWS: dict[str, Recipe] = {
     "automix": CIFAR100_R18.rows["automix"],
     "adautomix": replace(CIFAR100_R18.rows["automix"], mixup=AdAutoMixed()),
     "samix": SAMIX,
+    "samix-online-maps": replace(SAMIX, mixup=replace(SAMIX.mixup, speed=Speed(online_maps=True))),
     "samix-fast": CIFAR100_R18.rows["samix-fast"],
     "samix-fast-one-head": speedy(replace(SAMIX, objective=replace(SAMIX.objective, clean_head=False))),
     "samix-p": replace(PLAIN, mixup=PretrainedMixup(mixer="tiny")),

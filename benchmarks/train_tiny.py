@@ -23,7 +23,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from samix.core.pairing import draw_pairing
-from samix.core.shapes import Images, Maps
+from samix.core.shapes import Images, Maps, Stats
 from samix.data.packs import read_pack
 from samix.engine.initial import input_stats, load_initial
 from samix.learned.losses import evidence_loss
@@ -49,6 +49,16 @@ class Seen(NamedTuple):
     energy: Tensor
 
 
+class Parts(NamedTuple):
+    """Who teaches and who learns."""
+
+    teacher: Encoder
+    student: Encoder
+    mixer: Mixer
+    imitate: nn.Module
+    """The student's maps -> the teacher's, for the imitation alone."""
+
+
 def main(words: Sequence[str] | None = None) -> None:
     """Trains and writes the file with its card."""
     options = parse(words)
@@ -57,13 +67,12 @@ def main(words: Sequence[str] | None = None) -> None:
     load_initial(teacher, TEACHER, LOOK)
     stats = input_stats(TEACHER)
     assert stats is not None
-    scale, offset = 255 * stats.std[0], 255 * stats.mean[0]  # all channels alike
-    pictures = prepare(options, teacher, scale, offset)
+    pictures = prepare(options, teacher, stats)
     student = STUDENT.build(options.size).to(memory_format=torch.channels_last)
     channels, _ = student.probe(options.size)
     known, _ = teacher.probe(options.size)
     mixer, imitate = MIXER.build(channels), nn.Conv2d(channels, known, 1)
-    train(options, pictures, teacher, student, mixer, imitate, scale, offset)
+    train(options, pictures, Parts(teacher, student, mixer, imitate), stats)
     tensors = {f"encoder.{name}": w for name, w in student.network.state_dict().items()}
     tensors |= {f"mixer.{name}": w for name, w in mixer.state_dict().items()}
     about = {
@@ -103,7 +112,13 @@ def parse(words: Sequence[str] | None) -> argparse.Namespace:
     return parser.parse_args(words)
 
 
-def prepare(options: argparse.Namespace, teacher: Encoder, scale: float, offset: float) -> list[Images]:
+def normalised(pictures: Tensor, stats: Stats) -> Images:
+    """Pictures with pixels from 0 to 255 as the teacher knows them."""
+    mean, std = (255 * pictures.new_tensor(values).view(-1, 1, 1) for values in stats)
+    return ((pictures - mean) / std).to(memory_format=torch.channels_last)
+
+
+def prepare(options: argparse.Namespace, teacher: Encoder, stats: Stats) -> list[Images]:
     """Every picture with the teacher's energy of the whole of it as a fourth channel, [4, H, W] in float16.
 
     A crop then takes its share of both, and the expensive look at 224 px happens once for each picture.
@@ -116,21 +131,20 @@ def prepare(options: argparse.Namespace, teacher: Encoder, scale: float, offset:
         sides = [max(round(LOOK * side / min(picture.shape[1:]) / 32) * 32, 32) for side in picture.shape[1:]]
         large = F.interpolate(picture[None], sides, mode="bilinear", align_corners=False, antialias=True)
         with torch.no_grad():
-            energy = teacher.energy(((large - offset) / scale).to(memory_format=torch.channels_last))
+            energy = teacher.energy(normalised(large, stats))
         energy = F.interpolate(energy, picture.shape[1:], mode="bilinear", align_corners=False)[0]
         found.append(torch.cat([picture, energy]).half())
     print(f"{len(found)} pictures seen by the teacher in {time.monotonic() - begun:.0f} s", flush=True)
     return found
 
 
-def draw_batch(pictures: list[Images], count: int, size: int, scale: float, offset: float) -> Seen:
+def draw_batch(pictures: list[Images], count: int, size: int, stats: Stats) -> Seen:
     """Random crops, mirrored by a coin."""
     from torchvision.transforms import v2  # behind samix, which mends its import
 
     view = v2.Compose([v2.RandomResizedCrop(size, (0.35, 1.0), antialias=True), v2.RandomHorizontalFlip()])
     crops = torch.stack([view(pictures[i].float()) for i in torch.randint(len(pictures), (count,)).tolist()])
-    x = ((crops[:, :3] - offset) / scale).contiguous(memory_format=torch.channels_last)
-    return Seen(x, crops[:, 3:].clamp(min=0))
+    return Seen(normalised(crops[:, :3], stats), crops[:, 3:].clamp(min=0))
 
 
 def imitation_loss(mine: Maps, theirs: Maps) -> Tensor:
@@ -139,25 +153,17 @@ def imitation_loss(mine: Maps, theirs: Maps) -> Tensor:
     return F.mse_loss(mine, (theirs - mean) / (std + 1e-3))
 
 
-def train(
-    options: argparse.Namespace,
-    pictures: list[Images],
-    teacher: Encoder,
-    student: Encoder,
-    mixer: Mixer,
-    imitate: nn.Module,
-    scale: float,
-    offset: float,
-) -> None:
+def train(options: argparse.Namespace, pictures: list[Images], parts: Parts, stats: Stats) -> None:
     """Student, Mixer and imitation together, AdamW with half a cosine."""
-    parts = nn.ModuleList([student, mixer, imitate]).train()
-    weights = [p for p in parts.parameters() if p.requires_grad]
+    teacher, student, mixer, imitate = parts
+    learning = nn.ModuleList([student, mixer, imitate]).train()
+    weights = [p for p in learning.parameters() if p.requires_grad]
     optimizer, begun = torch.optim.AdamW(weights, options.lr, weight_decay=0.01), time.monotonic()
     for step in range(options.steps):
         progress = step / options.steps
         for group in optimizer.param_groups:
             group["lr"] = options.lr * min(1.0, (step + 1) / 50) * 0.5 * (1 + math.cos(math.pi * progress))
-        x, energy = draw_batch(pictures, options.batch_size, options.size, scale, offset)
+        x, energy = draw_batch(pictures, options.batch_size, options.size, stats)
         with torch.no_grad():
             theirs = teacher.maps(x)
         z, pairing = student.maps(x), draw_pairing(len(x), alpha=1.0, per_sample=True)
@@ -176,7 +182,7 @@ def train(
                 f"deviation {deviation:.3f} {time.monotonic() - begun:.0f} s",
                 flush=True,
             )
-    parts.eval()
+    learning.eval()
 
 
 def commit() -> str:

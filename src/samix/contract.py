@@ -1,9 +1,9 @@
 """What the parts of samix promise each other.
 
 `Model` is what the engine trains. A model may also do what only some can do: classify (`Classifies`), paint
-masks (`Paints`), keep clusters of all training pictures (`Clustered`); whoever needs one of these asks for it
-by `isinstance`. Settings of a mixup turn a method into a model (`MixupSettings.build`), so that a new mixup,
-hand-made or learned, is one file and one line in a table.
+masks (`Paints`), keep clusters of all training pictures (`Clustered`) or an average of its weights
+(`Averaged`); whoever needs one of these asks for it by `isinstance`. Settings of a mixup turn a method into a
+model (`MixupSettings.build`), so that a new mixup, hand-made or learned, is one file and one line in a table.
 """
 
 from collections.abc import Callable
@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from samix.core.mixed import Mixed
 from samix.core.pairing import Pairing
 from samix.core.shapes import Embeddings, Images, Labels, Lam, Logits, Maps, Mask, Scalar, Size, Stats
+from samix.nn.averaging import WeightAverage
 from samix.nn.encoder import Encoder
 
 
@@ -148,6 +149,14 @@ class Clustered(Protocol):
 
     def cluster_labels(self) -> Labels:
         """The cluster of every training picture."""
+
+
+@runtime_checkable
+class Averaged(Protocol):
+    """A model that keeps an average of its classifier's weights beside them."""
+
+    average: WeightAverage
+    """Images -> logits."""
 
 
 class Context(NamedTuple):

@@ -20,7 +20,12 @@ from samix.learned import LEARNED, LEARNED_WITHOUT_LABELS, LearnedMixup, MixerCo
 from samix.mixups import CutMix
 from samix.recipes import RECIPES
 
-ROWS = {f"{family}/{row}": recipe for family, f in RECIPES.items() for row, recipe in f.rows.items()}
+ROWS = {
+    f"{family}/{row}": recipe
+    for family, f in RECIPES.items()
+    for row, recipe in f.rows.items()
+    if not f.cells or family in ("cifar100-r18", "imagenet-deit-s")  # other tables differ in numbers only
+}
 
 
 @pytest.fixture
@@ -36,7 +41,7 @@ def file(tmp_path):
 
 
 @pytest.mark.parametrize("name", ROWS)
-def test_invariant_every_recipe_survives_its_file(name, file):
+def test_invariant_recipes_survive_their_files(name, file):
     assert from_yaml(file(yaml.safe_dump(to_dict(ROWS[name])))) == ROWS[name]
 
 

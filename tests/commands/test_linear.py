@@ -76,16 +76,25 @@ def test_value_table(linear, folder):
 
 
 @pytest.mark.parametrize(
-    ("data", "network", "protocol"),
+    ("data", "network", "method", "protocol"),
     [
-        ("folder", "resnet50", "imagenet"),
-        ("folder", "vit-s", "vit"),
-        ("tiny-imagenet", "resnet18-cifar", "tiny"),
-        ("cifar10", "small-resnet", "small"),
+        ("folder", "resnet50", None, "imagenet"),
+        ("folder", "resnet50", "moco-v1", "imagenet"),
+        ("folder", "resnet18", "moco-v2", "imagenet"),
+        ("folder", "resnet50", "moco-v3", "imagenet"),
+        ("folder", "resnet50", "simclr", "simsiam"),
+        ("folder", "resnet50", "byol", "simsiam"),
+        ("folder", "resnet50", "swav", "simsiam"),
+        ("folder", "resnet50", "simsiam", "simsiam"),
+        ("folder", "vit-s", None, "vit"),
+        ("folder", "vit-s-moco", "byol", "vit"),
+        ("tiny-imagenet", "resnet18-cifar", None, "tiny"),
+        ("tiny-imagenet", "resnet18", "swav", "tiny"),
+        ("cifar10", "small-resnet", "swav", "small"),
     ],
 )
-def test_value_default_protocol(data, network, protocol, folder):
-    opened = open_run(folder, [])._replace(data=Data(name=data), network=Network(name=network))
+def test_value_default_protocol(data, network, method, protocol, folder):
+    opened = open_run(folder, [])._replace(data=Data(name=data), network=Network(name=network), method=method)
     assert protocol_for(opened) == protocol
 
 

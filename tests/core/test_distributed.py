@@ -52,7 +52,7 @@ def without_batch_statistics(module):
 
 
 def moco():
-    config = MoCoV2(queue=20, dim=5, hidden=7, momentum=0.9, norm_groups=1 if world() > 1 else 2)
+    config = MoCoV2(queue=20, dim=5, hidden=7, momentum=0.9, norm_groups=2)
     return config.build(encoder(nn.BatchNorm2d(6)), 6)
 
 

@@ -41,6 +41,12 @@ def test_value_warmup():
     assert warmup_cosine(1.0, 0.1, 0.01, warmup=0.2) == pytest.approx(0.01)
 
 
+def test_value_warmup_from_a_share():
+    assert warmup_cosine(0.0, 0.1, 0.0, warmup=0.2, first=0.5) == pytest.approx(0.05)
+    assert warmup_cosine(0.1, 0.1, 0.0, warmup=0.2, first=0.5) == pytest.approx(0.075)
+    assert warmup_cosine(0.2, 0.1, 0.0, warmup=0.2, first=0.5) == pytest.approx(0.1)
+
+
 @given(progress=progress)
 def test_invariant_warmup_of_nothing_is_the_cosine(progress):
     assert warmup_cosine(progress, 0.3, 0.01, warmup=0.0) == cosine(progress, 0.3, 0.01)

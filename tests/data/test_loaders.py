@@ -110,3 +110,33 @@ def test_value_no_more_workers_than_cores(monkeypatch):
     images, plan = image_set(), TestPlan(20, 2)
     loaded = [make_loader(images, torch.stack, plan, workers) for workers in (0, 1, 8)]
     assert [loader.num_workers for loader in loaded] == [0, 1, 2]
+
+
+def repeated_order(pictures: int, batch: int, repeats: int, seed: int) -> list[list[int]]:
+    """The batches of an epoch, by a slow loop: every picture of the order so often, until it is full."""
+    order = next(iter(TrainPlan(pictures, pictures, 1, seed=seed))).indices.tolist()
+    stream = [picture for picture in order for _ in range(repeats)]
+    return [stream[k * batch : (k + 1) * batch] for k in range(pictures // batch)]
+
+
+@given(st.integers(1, 3), st.integers(1, 4), st.integers(2, 4), st.integers(0, 9))
+def test_value_repeats_come_in_a_row_and_go_to_processes_in_turn(world, share, repeats, seed):
+    batch, pictures = world * share, 5 * world * share + 1
+    wanted = repeated_order(pictures, batch, repeats, seed)
+    parts = [
+        list(TrainPlan(pictures, batch, 1, seed=seed, rank=rank, world=world, repeats=repeats))
+        for rank in range(world)
+    ]
+    for step, whole in enumerate(wanted):
+        for rank in range(world):
+            assert parts[rank][step].indices.tolist() == whole[rank::world]
+            assert len(parts[rank][step].indices) == share
+
+
+def test_invariant_repeats_resume_in_mid_epoch_and_keep_the_epochs_length():
+    whole = list(TrainPlan(23, 4, 3, repeats=3))
+    assert len(whole) == 15
+    for start in (1, 6, 14):
+        rest = list(TrainPlan(23, 4, 3, repeats=3, start=start))
+        assert [d.seed for d in rest] == [d.seed for d in whole[start:]]
+        assert all(torch.equal(a.indices, b.indices) for a, b in zip(rest, whole[start:], strict=True))

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from samix.core.seeds import seeded
 from samix.data import ssl_views
-from samix.data.ssl_views import AUGMENTS, Augment, two_views
+from samix.data.ssl_views import AUGMENTS, Augment, SmallCrops, one_view, two_views, unpack
 
 UNCHANGED = Augment(min_scale=1.0, jitter_prob=0.0, grey_prob=0.0, blur_prob=0.0, flip_prob=0.0)
 """Shows a square picture as it is."""
@@ -93,6 +93,7 @@ TABLE = {
     "simclr": (0.08, (0.8, 0.8, 0.8, 0.2), 0.8, (0.5, 0.5), (0.0, 0.0)),
     "byol": (0.08, (0.4, 0.4, 0.2, 0.1), 0.8, (1.0, 0.1), (0.0, 0.2)),
     "swav": (0.08, (0.8, 0.8, 0.8, 0.2), 0.8, (0.5, 0.5), (0.0, 0.0)),
+    "swav-multi": (0.14, (0.8, 0.8, 0.8, 0.2), 0.8, (0.5, 0.5), (0.0, 0.0)),
     "simsiam": (0.2, (0.4, 0.4, 0.4, 0.1), 0.8, (0.5, 0.5), (0.0, 0.0)),
     "small": (0.2, (0.4, 0.4, 0.4, 0.1), 0.8, (0.0, 0.0), (0.0, 0.0)),
 }
@@ -131,6 +132,7 @@ def test_error_probability(name, value):
     [
         ("min_scale", 0.0, r"must lie in \(0, 1\]"),
         ("min_scale", 1.1, r"must lie in \(0, 1\]"),
+        ("max_scale", 0.1, r"must be at least augment.min_scale \(0.2\), got 0.1"),
         ("brightness", -0.1, "must not be negative"),
         ("contrast", float("nan"), "must not be negative"),
         ("saturation", -1.0, "must not be negative"),
@@ -142,3 +144,39 @@ def test_error_probability(name, value):
 def test_error_names_the_field(name, value, says):
     with pytest.raises(ValueError, match=rf"augment\.{name} {says}"):
         Augment(**{name: value})
+
+
+def test_value_small_crops_come_back_out_of_their_canvases(random_pictures):
+    """Six crops of 12 px behind two views of 24 px: four in a picture's first canvas, two in the second."""
+    pictures, small = random_pictures(5, 40, 40), SmallCrops(count=6, size=12)
+    with seeded(3):
+        x = two_views(pictures, 24, AUGMENTS["swav-multi"], small)
+    assert x.shape == (2 * 5 + 2 * 5, 3, 24, 24)
+    with seeded(3):
+        assert torch.equal(two_views(pictures, 24, AUGMENTS["swav-multi"]), x[:10])
+        expected = [one_view(pictures, 12, small.like(AUGMENTS["swav-multi"][0])) for _ in range(6)]
+    found = unpack(x[10:], small, 5)
+    assert len(found) == 6
+    assert all(torch.equal(*pair) for pair in zip(found, expected, strict=True))
+
+
+def test_value_small_crops_show_a_small_part():
+    """Along a ramp from left to right a crop of at most 14 % of the area shows at most 44 % of the range."""
+    ramp = torch.arange(200, dtype=torch.uint8).expand(40, 3, 200, 200)
+    plain = Augment(brightness=0.0, contrast=0.0, saturation=0.0, hue=0.0, grey_prob=0.0, blur_prob=0.0)
+    x = one_view(ramp, 16, SmallCrops(count=1, size=16).like(plain)).float()
+    shown = x.amax(dim=(1, 2, 3)) - x.amin(dim=(1, 2, 3))
+    assert float(shown.min()) > 0.05**0.5 * 200 * 0.7 and float(shown.max()) < (0.14 * 4 / 3) ** 0.5 * 200
+
+
+@pytest.mark.parametrize(
+    ("fields", "says"),
+    [
+        ({"count": -1}, r"crops\.count must not be negative, got -1"),
+        ({"size": 4}, r"crops\.size must be at least 8, got 4"),
+        ({"max_scale": 0.01}, r"crops\.max_scale must be at least crops\.min_scale \(0.05\), got 0.01"),
+    ],
+)
+def test_error_small_crops(fields, says):
+    with pytest.raises(ValueError, match=says):
+        SmallCrops(**fields)

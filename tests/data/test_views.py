@@ -107,3 +107,13 @@ def test_value_normalize():
 def test_value_denormalize_clips():
     images = torch.tensor([-9.0, 0.0, 9.0]).view(1, 3, 1, 1)
     assert denormalize(images, (0.5,) * 3, (0.25,) * 3).flatten().tolist() == [0, 128, 255]
+
+
+def test_value_pictures_are_tested_at_a_size_of_their_own(random_pictures):
+    pictures = random_pictures(2, 60, 80)
+    data = Data(size=16, test_size=32, test_resize=40, view="resized-crop")
+    assert train_view(data)(pictures).shape[-1] == 16
+    seen = views.test_view(data)(pictures)
+    assert torch.equal(seen, views.test_view(Data(size=32, test_resize=40))(pictures))
+    assert views.test_view(Data(size=16, test_size=32))(pictures).shape == (2, 3, 32, 32)
+    assert Data(size=16, test_size=32, test_zoom=1.25).test_short == 40

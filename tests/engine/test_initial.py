@@ -249,7 +249,7 @@ def test_error_timm_without_a_way_to_the_internet(monkeypatch):
     encoder = settings.build(32)
 
     def refuse(*arguments, **options):
-        raise ConnectionError("Name or service not known\nand more")
+        raise ConnectionError(f"Name or service not known. And {'much ' * 30} more\nand more")
 
     monkeypatch.setattr(initial.Network, "build", refuse)
     words = (

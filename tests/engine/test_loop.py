@@ -19,6 +19,7 @@ from samix.engine.recipe import to_dict
 from samix.engine.setup import make_fabric, prepare
 from samix.engine.step import NonFiniteLossError
 from samix.engine.tasks import task_of
+from samix.learned import Speed
 from samix.learned.mixer import MixerConfig
 from samix.learned.watch import CollapsedMixerWarning
 from samix.methods.supervised import Objective
@@ -154,6 +155,18 @@ def test_value_an_interrupted_run_ends_like_one_that_was_not(
     assert torch.load(tmp_path / "cut" / "last.ckpt", weights_only=True)["step"] == STEPS
     go(recipe, tmp_path / "cut")
     assert same(weights(whole), weights(tmp_path / "cut"))
+
+
+def test_value_an_interrupted_run_whose_mixer_reads_online_maps(tiny, tmp_path, weights, monkeypatch):
+    mixup = replace(tiny().mixup, speed=Speed(online_maps=True))
+    recipe = tiny(mixup=mixup, objective=Objective(clean_weight=1.0), epochs=2)
+    go(recipe, tmp_path / "whole")
+    with monkeypatch.context() as patch:
+        stop_at(patch, STEPS + 1)
+        with pytest.raises(Interrupted):
+            go(recipe, tmp_path / "cut")
+    go(recipe, tmp_path / "cut")
+    assert same(weights(tmp_path / "whole"), weights(tmp_path / "cut"))
 
 
 def test_value_the_optimizers_state_comes_back_to_where_the_weights_are(tiny, tmp_path, monkeypatch):

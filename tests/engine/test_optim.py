@@ -120,6 +120,22 @@ def test_value_warm_up():
     assert rates(config, 1.0)["encoder"] == pytest.approx(0.0)
 
 
+def test_value_a_warm_up_may_start_above_zero():
+    config = Optimizer(lr=0.4, mixer_lr=0.02, warmup_epochs=2.0, warmup_start=0.5)
+    assert rates(config, 0.0) == {"encoder": pytest.approx(0.2), "mixer": pytest.approx(0.01)}
+    assert rates(config, 0.1)["encoder"] == pytest.approx(0.3)
+    assert rates(config, 0.2)["encoder"] == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize("name", ["adamw", "lamb"])
+def test_value_the_second_beta(name):
+    found = [build_optimizer(parameters(), Optimizer(name=name, beta2=beta)) for beta in (0.999, 0.95)]
+    assert [{group["betas"] for group in each.param_groups} for each in found] == [
+        {(0.9, 0.999)},
+        {(0.9, 0.95)},
+    ]
+
+
 def test_value_a_warm_up_longer_than_training_only_rises():
     config = Optimizer(lr=0.4, warmup_epochs=50.0)
     assert rates(config, 0.5)["encoder"] == pytest.approx(0.2)
@@ -200,3 +216,12 @@ def test_value_the_mixer_is_not_scaled():
 def test_error_rates_by_stage(changes, words):
     with pytest.raises(ValueError, match=words):
         Optimizer(**changes)
+
+
+@pytest.mark.parametrize("name", ["adamw", "lamb"])
+def test_value_all_parameters_may_decay(name):
+    """As in MoCo v3's own code, whose AdamW knows one group."""
+    spared = {parameters()["mixer"][0]}
+    optimizer = build_optimizer(parameters(), Optimizer(name=name, weight_decay=0.1, decay_all=True), spared)
+    assert {group["weight_decay"] for group in optimizer.param_groups} == {0.1}
+    assert len(optimizer.param_groups) == 2

@@ -13,6 +13,7 @@ from samix.commands.fields import from_yaml
 from samix.contract import Clustered, Plain
 from samix.core.shapes import Stats
 from samix.data.datasets import Data, load_data
+from samix.data.ssl_views import SmallCrops
 from samix.engine import initial, loop
 from samix.engine.loop import train
 from samix.engine.machine import Machine
@@ -215,3 +216,22 @@ def test_error_another_recipe_in_the_folder(tmp_path):
     other = replace(tiny(epochs=1), method=replace(SMALL["moco-v2"], tau=0.5))
     with pytest.raises(ValueError, match="method.tau: there 0.2, here 0.5"):
         train(other, tmp_path, name="tiny", quiet=True)
+
+
+def test_value_swav_trains_with_small_crops(tmp_path):
+    recipe = tiny("swav", "cutmix")
+    with_crops = replace(recipe, crops=SmallCrops(count=3, size=8), augment="swav-multi")
+    summary = train(replace(with_crops, epochs=1), tmp_path / "run", name="tiny/swav", quiet=True)
+    assert 0 <= summary["knn"] <= 100
+    assert from_yaml(tmp_path / "run" / "config.yaml") == replace(with_crops, epochs=1)
+
+
+def test_error_small_crops():
+    recipe = tiny("moco-v2", "plain")
+    crops = SmallCrops(count=2, size=8)
+    with pytest.raises(ValueError, match=r"MoCo learns from two views: leave crops\.count at 0"):
+        replace(recipe, crops=crops).build(60)
+    with pytest.raises(ValueError, match=r"crops\.size is 96, .* than the views, whose data\.size is 16"):
+        replace(recipe, crops=SmallCrops(count=2))
+    with pytest.raises(ValueError, match=r"small-vit takes pictures of one size, so it cannot"):
+        replace(recipe, encoder=Network(name="small-vit"), crops=crops)

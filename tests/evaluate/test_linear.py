@@ -9,6 +9,7 @@ from torch import nn
 
 from samix.data.datasets import IMAGENET_STATS, Data, ImageSet, Split
 from samix.evaluate.linear import PROTOCOLS, LinearProbe, fit, linear_probe
+from samix.methods.supervised import linear_head
 
 DATA = Data(size=8)
 SHORT = LinearProbe(epochs=12, batch_size=16, lr=1.0, milestones=(8,), view="none")
@@ -89,6 +90,26 @@ def test_value_sgd_steps():
     torch.testing.assert_close(head.bias.detach(), bias)
 
 
+def test_value_larc_steps():
+    """Every parameter by its own norm; the bias starts at 0, and its first step is one of plain SGD."""
+    probe = LinearProbe(
+        epochs=1, batch_size=4, lr=0.5, momentum=0.5, weight_decay=0.1, milestones=(), view="none", trust=0.02
+    )
+    head, x, y = linear_head(3, 2), torch.randn(4, 3), torch.tensor([0, 1, 1, 0])
+    weights, speeds = [p.detach().clone() for p in head.parameters()], [0.0, 0.0]
+    fit(head, [(x, y)] * 3, probe, steps_per_epoch=3)
+    for _ in range(3):
+        error = ((x @ weights[0].T + weights[1]).softmax(dim=1) - torch.eye(2)[y]) / 4
+        for number, slope in enumerate((error.T @ x, error.sum(dim=0))):
+            size, steepness = float(weights[number].norm()), float(slope.norm())
+            if size > 0:
+                slope = (slope + 0.1 * weights[number]) * 0.02 * size / (steepness + 0.1 * size)
+            speeds[number] = 0.5 * speeds[number] + slope
+            weights[number] = weights[number] - 0.5 * speeds[number]
+    for found, expected in zip(head.parameters(), weights, strict=True):
+        torch.testing.assert_close(found.detach(), expected)
+
+
 def test_value_learning_rates():
     rates = [LinearProbe().learning_rate(epoch) for epoch in (0, 59, 60, 79, 80, 99)]
     assert rates == pytest.approx([30, 30, 3, 3, 0.3, 0.3])
@@ -98,11 +119,14 @@ def test_value_learning_rates():
 
 
 def test_value_protocols_of_the_paper():
-    assert set(PROTOCOLS) == {"imagenet", "stl10", "tiny", "vit", "small"}
+    assert set(PROTOCOLS) == {"imagenet", "stl10", "tiny", "simsiam", "vit", "small"}
     assert PROTOCOLS["imagenet"] == LinearProbe(epochs=100, batch_size=256, lr=30.0, milestones=(60, 80))
     assert (PROTOCOLS["stl10"].lr, PROTOCOLS["tiny"].lr) == (0.1, 0.1)
     vit = PROTOCOLS["vit"]
     assert (vit.epochs, vit.batch_size, vit.lr, vit.schedule) == (90, 1024, 12, "cosine")
+    simsiam = PROTOCOLS["simsiam"]
+    assert (simsiam.epochs, simsiam.batch_size, simsiam.lr) == (90, 4096, 0.1 * 4096 / 256)
+    assert (simsiam.schedule, simsiam.trust, simsiam.min_scale) == ("cosine", 1e-3, 0.08)
     assert all(probe.weight_decay == 0 and probe.momentum == 0.9 for probe in PROTOCOLS.values())
     assert PROTOCOLS["small"].view == "none"
 
@@ -124,6 +148,7 @@ def test_value_other_numbers_of_epochs(epochs):
         ({"lr": math.inf}, "lr must be positive, got inf"),
         ({"factor": -1.0}, "factor must be positive, got -1.0"),
         ({"momentum": 1.0}, r"momentum must lie in \[0, 1\), got 1.0"),
+        ({"trust": -1.0}, "trust must not be negative, got -1.0"),
         ({"weight_decay": -1.0}, "weight_decay must not be negative, got -1.0"),
         ({"min_scale": 0.0}, r"min_scale must lie in \(0, 1\], got 0.0"),
         ({"schedule": "cosin"}, r"unknown schedule 'cosin'. Did you mean 'cosine'\?"),

@@ -5,13 +5,14 @@ import torch
 from torch import nn
 
 
-def build(samix, clean: float):
+def build(samix, clean: float, online_maps: bool = False):
     torch.manual_seed(0)
     network = nn.Sequential(
         nn.Conv2d(3, 8, 4, 4), nn.BatchNorm2d(8), nn.ReLU(), nn.Flatten(), nn.Linear(512, 5)
     )
     objective = samix.Objective(clean_weight=clean)
-    return samix.SAMix.wrap(network, "2", 5, objective=objective, head="4" if clean else None)
+    settings = samix.learned.LearnedMixup(speed=samix.learned.Speed(online_maps=online_maps))
+    return samix.SAMix.wrap(network, "2", 5, settings, objective=objective, head="4" if clean else None)
 
 
 def learn(model, step, seed: int = 3) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
@@ -24,9 +25,9 @@ def learn(model, step, seed: int = 3) -> tuple[torch.Tensor, dict[str, torch.Ten
     return total.detach(), grads
 
 
-@pytest.mark.parametrize("clean", [0.0, 1.0])
-def test_value_a_compiled_step_learns_as_the_eager_step(untyped, clean):
-    eager, compiled = build(untyped, clean), build(untyped, clean)
+@pytest.mark.parametrize(("clean", "online_maps"), [(0.0, False), (1.0, False), (1.0, True)])
+def test_value_a_compiled_step_learns_as_the_eager_step(untyped, clean, online_maps):
+    eager, compiled = build(untyped, clean, online_maps), build(untyped, clean, online_maps)
     total, grads = learn(eager, eager)
     again = learn(compiled, torch.compile(compiled, fullgraph=True, backend="eager"))
     assert any(name.startswith("mixer.") for name in grads)

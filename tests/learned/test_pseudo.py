@@ -104,7 +104,7 @@ def test_invariant_a_checkpoint_holds_memory_and_head_but_not_the_truth():
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"labels": "wrong"}, "unknown mixup.clusters.labels 'wrong'.*pseudo, true"),
+        ({"labels": "wrong"}, "unknown mixup.clusters.labels 'wrong'.*pseudo, deepcluster, true"),
         ({"momentum": 1.5}, r"clusters\.momentum must lie in \(0, 1\], got 1.5"),
         ({"momentum": 0.0}, r"clusters\.momentum must lie in \(0, 1\], got 0.0"),
     ],
@@ -112,3 +112,33 @@ def test_invariant_a_checkpoint_holds_memory_and_head_but_not_the_truth():
 def test_error_bad_settings_are_refused_by_name(unchecked_shapes, fields, message):
     with pytest.raises(ValueError, match=message):
         Clusters(**fields)
+
+
+def test_value_deepcluster_labels_change_at_the_end_of_an_epoch_only():
+    """Three groups that the first features do not show: k-means finds them once all keys have come."""
+    pseudo = build("deepcluster", momentum=1.0)
+    truth = torch.arange(30) % 3
+    keys = torch.nn.functional.one_hot(truth, 4).float() + 0.01 * torch.randn(30, 4)
+    before, head = pseudo.memory.labels.clone(), pseudo.head.weight.detach().clone()
+    for step, batch in enumerate(torch.arange(30).split(10)):
+        assert torch.equal(pseudo.labels(torch.arange(30)), before), step
+        pseudo.update(batch, keys[batch])
+        assert torch.equal(pseudo.head.weight, head)
+        pseudo.after_step()
+    found = pseudo.labels(torch.arange(30))
+    assert {len(found[truth == group].unique()) for group in range(3)} == {1}
+    assert len(found.unique()) == 3
+    assert (
+        0 < float(pseudo.head.weight.detach().abs().max()) < 0.1
+    )  # a fresh head: the old one knew other labels
+    torch.testing.assert_close(pseudo.memory.features, F.normalize(keys, dim=1))
+    again = pseudo.head.weight.detach().clone()
+    pseudo.update(torch.arange(10), keys[:10])
+    pseudo.after_step()  # in the middle of an epoch nothing is due
+    assert torch.equal(pseudo.head.weight, again)
+
+
+def test_error_true_labels_of_a_set_that_has_none():
+    pseudo = PseudoLabels(30, 4, Clusters(count=3, min_size=2, labels="true"))
+    with pytest.raises(ValueError, match=r"mixup\.clusters\.labels is 'true', but .* have no labels"):
+        pseudo.begin(torch.randn(30, 4), torch.zeros(30, dtype=torch.long), seed=0)

@@ -212,3 +212,31 @@ def test_error_without_a_start_there_are_no_labels(selfsup, two_views):
     model = SAMixC(selfsup("byol"), settings.mixer.build(8), settings, dim=8, pictures=PICTURES)
     with pytest.raises(RuntimeError, match="no labels yet"):
         model(*two_views())
+
+
+def test_value_auto_label_mixes_pairs_of_one_cluster_evenly(samix_c, two_views):
+    """The official code's auto_label: within a cluster the mask is lam, between clusters it is learned."""
+    model = samix_c(auto_label=True)
+    (x, index), pairing = two_views(4), Pairing(torch.tensor([0.3, 0.6, 0.2, 0.7]), INDEX)
+    model.pseudo.memory.labels[:4] = torch.tensor([1, 0, 1, 0])  # 0 and 2 are partners, 1 and 0, 3 and 1
+    z = model.maps(x[:4])
+    mixed = model.mix_pairs(x[:4], z, pairing, 0.5, index)
+    for i, j in enumerate(INDEX.tolist()):
+        even = torch.full((1, 16, 16), float(pairing.lam[i]))
+        alike = int(model.pseudo.labels(index)[i]) == int(model.pseudo.labels(index)[j])
+        assert torch.equal(mixed.mask[i], even) == alike
+        torch.testing.assert_close(mixed.x[i], mixed.mask[i] * x[i] + (1 - mixed.mask[i]) * x[j])
+    assert {int(y) for y in model.pseudo.labels(index)} == {0, 1}
+
+
+def test_value_deepcluster_labels_come_with_the_epoch(samix_c, two_views):
+    model = samix_c(clusters=Clusters(count=4, min_size=2, labels="deepcluster"))
+    before = model.pseudo.memory.labels.clone()
+    optimizer = torch.optim.SGD(model.pseudo.head.parameters(), lr=0.1)
+    for step in range(6):  # 24 pictures in batches of 4
+        x, index = two_views(4)
+        assert torch.equal(model.pseudo.memory.labels, before)
+        model(x, index + 4 * step).total.backward()  # nothing that the graph needs was changed in place
+        optimizer.step()
+        model.after_step(0.1)
+    assert not torch.equal(model.pseudo.memory.labels, before)

@@ -13,7 +13,7 @@ from samix.core.pairing import Pairing, draw_pairing
 from samix.learned import Adjusting, MaskLoss, MomentumCopy, Speed
 from samix.learned.losses import mask_loss
 from samix.learned.mixer import MixerConfig
-from samix.learned.samix_i import InstanceMixup, SAMixI
+from samix.learned.samix_i import InstanceMixup, SAMixI, across_views
 from samix.methods.ssl.base import Terms, views_of
 
 INDEX = torch.tensor([2, 0, 3, 1])
@@ -318,3 +318,35 @@ def test_value_terms_choose_partners_and_lam(samix_i, two_views, monkeypatch):
     losses = model(x, index)
     assert seen[0].index.tolist() == [5, 4, 3, 2, 1, 0]
     assert (losses.lam >= 0.5).all() and losses.lam.unique().numel() > 1
+
+
+def test_value_across_views_partners_are_of_the_other_view(samix_i, two_views):
+    """cross_view: x_m = s_i x_i of the first + s_j x_j of the second view, targets k_2 of i and k_1 of j."""
+    model = samix_i("moco-v2", cross_view=True).eval()
+    (x, index), pairing = two_views(4), Pairing(torch.tensor([0.3, 0.6, 0.4, 0.7]), INDEX)
+    first, second = views_of(x, index)
+    [mixed] = model.mix_views((first, second), model.maps(first), pairing, 0.5, index, 1)
+    for i, j in enumerate(INDEX.tolist()):
+        torch.testing.assert_close(mixed.x[i], mixed.mask[i] * first[i] + (1 - mixed.mask[i]) * second[j])
+    assert float(mixed.mask.std()) > 0.01
+
+    seen = model.method.observe(first, second)
+    found = model.terms.loss(model.method, (first, second), across_views(model.method, (first, second), seen),
+                             [model.method.predict(mixed.x)], [mixed])  # fmt: skip
+    z = [F.normalize(model.method.momentum(view), dim=1) for view in (first, second)]
+    query, mixture = model.method.predict(first), model.method.predict(mixed.x)
+    queue, tau, total = model.method.queue.read(), model.method.tau, 0.0
+    for i, j in enumerate(INDEX.tolist()):
+        terms = ((1.0, query[i], z[1][i]), (float(pairing.lam[i]), mixture[i], z[1][i]),
+                 (1 - float(pairing.lam[i]), mixture[i], z[0][j]))  # fmt: skip
+        for weight, q, key in terms:
+            logits = torch.cat([(q @ key)[None], queue @ q]) / tau
+            total += weight * float(logits.logsumexp(dim=0) - logits[0]) / 4
+    assert float(found) == pytest.approx(total, rel=1e-4)
+
+
+def test_error_across_views_needs_a_queue(samix_i):
+    with pytest.raises(ValueError, match=r"mixup\.cross_view .*BYOL is not. Choose MoCo"):
+        samix_i("byol", cross_view=True)
+    with pytest.raises(ValueError, match=r"leave terms.same_view and terms.shared"):
+        samix_i("moco-v2", Terms(same_view=True), cross_view=True)

@@ -10,6 +10,7 @@ from torch.nn import functional as F
 from torchvision.models import VisionTransformer
 
 from samix import Mix, SAMix
+from samix.learned import SAMixI
 from samix.learned.losses import eta_balanced, pbce
 from samix.losses.classification import LabelLoss
 from samix.nn.conventions import count_prefix_tokens, image_channels, patch_grid
@@ -152,6 +153,15 @@ def test_value_warns_of_a_map_without_places():
     network = nn.Sequential(nn.Conv2d(3, 4, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, CLASSES))
     with pytest.warns(UserWarning, match="layer '1' gives a map of 1 x 1 .*Name an earlier layer"):
         SAMix.wrap(network, "1", CLASSES, size=16)
+
+
+def test_value_without_labels_a_network_is_looked_at_as_with_labels(unchecked_shapes):
+    assert SAMixI.wrap(ImageClassification(), "layer.0", size=16).maps(batch()[0]).shape == (6, 8, 4, 4)
+    with pytest.raises(ValueError, match="the network must be an nn.Module; got str"):
+        SAMixI.wrap("resnet18", "layer3")
+    pooled = nn.Sequential(nn.Conv2d(3, 4, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten())
+    with pytest.warns(UserWarning, match="gives a map of 1 x 1"):
+        SAMixI.wrap(pooled, "1", size=16)
 
 
 @pytest.mark.parametrize(

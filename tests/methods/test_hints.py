@@ -101,7 +101,7 @@ def test_error_without_a_network_the_need_is_named(batch):
 
 
 def test_error_attention_of_a_network_without_it(network, batch):
-    with pytest.raises(ValueError, match="attention of a class token"):
+    with pytest.raises(ValueError, match="needs attention, which"):
         Supplier(network)(("attention",), *batch)
 
 

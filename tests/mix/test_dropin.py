@@ -225,6 +225,10 @@ def test_value_alpha_reaches_every_policy():
     ("options", "message"),
     [
         ({"policy": "cutmx"}, "unknown mixup 'cutmx'.*cutmix"),
+        (
+            {"policy": "tiny"},
+            r"unknown mixup 'tiny'.* A trained Mixer: Mix\(samix.load_mixer",
+        ),
         ({"mode": "image"}, "unknown mode 'image'"),
         ({"prob": 1.5}, r"prob must lie in \[0, 1\], got 1.5"),
         ({"smoothing": 1.0}, r"smoothing must lie in \[0, 1\), got 1.0"),
@@ -270,7 +274,7 @@ def test_error_what_a_policy_lacks_is_named():
         Mix("puzzlemix", CLASSES)(x, y)
     with pytest.raises(ValueError, match=r"pixels in \[0, 1\].*mean= and std="):
         Mix("saliencymix", CLASSES)(x * 4 - 2, y)
-    with pytest.raises(ValueError, match="attention of a class token"):
+    with pytest.raises(ValueError, match="needs attention, which"):
         Mix("tokenmix", CLASSES, model=network("mixup"))(x, y)
     with pytest.raises(ValueError, match="AttentiveMix needs maps"):
         Mix("attentivemix", CLASSES, model=network("mixup"))(x, y)

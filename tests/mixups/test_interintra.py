@@ -114,3 +114,21 @@ def test_error_labels():
 def test_error_config(fields, message):
     with pytest.raises(ValueError, match=message):
         InterIntra(**fields)
+
+
+@pytest.mark.parametrize("inter", ["mixup", "cutmix"])
+@pytest.mark.parametrize("intra", ["mixup", "cutmix"])
+def test_value_either_mixup_between_and_within_labels(inter, intra):
+    """The grid of the paper's appendix: CutMix gives masks of 0 and 1, mixup constant ones."""
+    policy = InterIntra(inter=inter, intra=intra, alpha_intra=4.0)
+    mask = policy(torch.rand(6, 3, 16, 16), Pairing(torch.tensor([0.6]), INDEX), Hints(labels=LABELS)).mask
+    binary = ((mask == 0) | (mask == 1)).flatten(1).all(dim=1)
+    constant = mask.flatten(1).std(dim=1) < 1e-6
+    for kind, pairs in ((inter, ~torch.tensor(ALIKE)), (intra, torch.tensor(ALIKE))):
+        assert (binary if kind == "cutmix" else constant)[pairs].all()
+        assert not (constant if kind == "cutmix" else binary)[pairs].any()
+
+
+def test_error_unknown_part(unchecked_shapes):
+    with pytest.raises(ValueError, match=r"unknown mixup.inter 'cutmx'. Did you mean 'cutmix'"):
+        InterIntra(inter="cutmx")

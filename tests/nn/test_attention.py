@@ -19,6 +19,7 @@ from samix.nn.attention import (
     watching_attention,
     weights_of,
 )
+from samix.nn.windows import Windows, join_windows
 
 SMALL = {
     "img_size": 32,
@@ -218,20 +219,89 @@ def test_gradient_checkpointing_still_works():
     assert len(seen) == 1 and network.blocks[0].attn.qkv.weight.grad is not None
 
 
+SWIN = {"depths": (1, 2), "num_heads": (2, 3), "embed_dim": 12, "window_size": 4, "num_classes": 5}
+
+
+def window_loop(weights: Tensor, grid: tuple[int, int], side: int, shift: int) -> Tensor:
+    """Where every weight of every window points to, one after the other; the mean over heads and queries."""
+    rows, columns = (-(-length // side) for length in grid)
+    batch, heads = len(weights) // (rows * columns), weights.shape[1]
+    maps = torch.zeros(batch, *grid)
+    for number, window in enumerate(weights):
+        picture, place = divmod(number, rows * columns)
+        for key in range(side * side):
+            row = (place // columns) * side + key // side
+            column = (place % columns) * side + key % side
+            if row < grid[0] and column < grid[1]:  # not padding
+                share = float(window[:, :, key].sum()) / (heads * side * side)
+                maps[picture, (row + shift) % grid[0], (column + shift) % grid[1]] += share
+    return maps / maps.sum(dim=(1, 2), keepdim=True)
+
+
+@pytest.mark.parametrize("fused", [True, False])
 @pytest.mark.parametrize(
-    "network",
+    ("name", "size", "shift"),
     [
-        lambda: timm.create_model("vit_tiny_patch16_224", **SMALL, class_token=False, global_pool="avg"),
-        lambda: timm.create_model(
-            "swin_tiny_patch4_window7_224", depths=(1, 1), num_heads=(1, 1), embed_dim=8
-        ),
-        lambda: nn.Sequential(nn.Conv2d(3, 4, 3), nn.Flatten()),
+        ("swin_tiny_patch4_window7_224", (64, 64), 2),  # the last block is shifted: 8 x 8 in windows of 4
+        ("swin_tiny_patch4_window7_224", (32, 32), 0),  # one window holds the whole map
+        ("swin_tiny_patch4_window7_224", (80, 64), 2),  # padded to 12 x 8
+        ("swinv2_tiny_window8_256", (64, 64), 2),
     ],
-    ids=["no class token", "swin", "convolutions"],
 )
-def test_error_a_network_without_a_class_token(network):
-    with pytest.raises(ValueError, match="needs attention of a class token, .* take a ViT or DeiT"):
-        class_attention(network(), torch.randn(2, 3, 32, 32))
+def test_value_of_windows_what_every_position_receives(name, size, shift, fused):
+    network = timm.create_model(name, **SWIN, img_size=size).eval()
+    for parameter in network.parameters():
+        parameter.data += 0.3 * torch.randn_like(parameter)
+    for layer in network.modules():
+        if hasattr(layer, "fused_attn"):
+            layer.fused_attn = fused
+    x = torch.randn(2, 3, *size)
+    attention = class_attention(network, x)
+    grid = (size[0] // 8, size[1] // 8)
+    assert network.layers[-1].blocks[-1].shift_size == (shift, shift)
+    assert attention.shape == (2, *grid)
+    expected = window_loop(unfused_weights(network, x), grid, 4, shift)
+    torch.testing.assert_close(attention, expected, atol=1e-6, rtol=1e-4)
+    assert attention.std() > 0.1 / (grid[0] * grid[1]), "a flat map would agree with anything"
+
+
+def test_value_windows_are_put_back_where_the_pixels_are():
+    """Values that name their pixel, cut into windows by timm itself."""
+    from timm.models.swin_transformer import window_partition
+
+    pixels = torch.arange(2 * 7 * 10, dtype=torch.float32).view(2, 7, 10)
+    rolled = torch.roll(pixels, (-1, -2), (1, 2))
+    padded = nn.functional.pad(rolled, (0, 2, 0, 1))[..., None]
+    values = window_partition(padded, (4, 6)).flatten(1)
+    assert torch.equal(join_windows(values, (7, 10), Windows((4, 6), (1, 2))), pixels)
+
+
+def test_value_without_a_class_token_what_every_patch_receives():
+    network = build("vit_tiny_patch16_224", class_token=False, global_pool="avg", reg_tokens=2)
+    x = torch.randn(2, 3, 32, 32)
+    mean = unfused_weights(network, x).mean(dim=(1, 2))[:, 2:]
+    attention = class_attention(network, x)
+    torch.testing.assert_close(attention.flatten(1), mean / mean.sum(dim=1, keepdim=True))
+
+
+def test_error_a_network_without_attention():
+    network = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Flatten())
+    with pytest.raises(ValueError, match="needs attention, which .* take a ViT, DeiT or Swin"):
+        class_attention(network, torch.randn(2, 3, 32, 32))
+
+
+def test_error_windows_that_nobody_describes():
+    network = timm.create_model("swin_tiny_patch4_window7_224", **SWIN, img_size=64)
+    del network.layers[-1].blocks[-1].shift_size
+    network.layers[-1].blocks[-1]._attn = lambda x: windows_without_shift(network.layers[-1].blocks[-1], x)
+    with pytest.raises(ValueError, match=r"\(WindowAttention\) looks at parts of the picture"):
+        class_attention(network, torch.randn(2, 3, 64, 64))
+
+
+def windows_without_shift(block: nn.Module, x: Tensor) -> Tensor:
+    """A block's attention in four windows; nothing on the block says so."""
+    parts = x.unflatten(1, (2, 4)).unflatten(3, (2, 4)).transpose(2, 3).reshape(-1, 16, x.shape[-1])
+    return block.attn(parts).view(x.shape)
 
 
 def test_error_a_layer_that_hides_its_weights():

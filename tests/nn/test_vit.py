@@ -33,3 +33,22 @@ def test_value_patches_and_positions_are_not_learned():
 def test_error_channels():
     with pytest.raises(ValueError, match="divisible by 4, got 6"):
         sine_cosine_positions(2, 2, 6)
+
+
+def test_value_first_weights_are_those_of_moco_v3():
+    """Bounds sqrt(6 / (inputs + outputs)); q, k and v are three layers, patches one of 3 x 16 x 16 inputs."""
+    network = moco_vit()
+    block, patches = network.blocks[3], network.patch_embed.proj
+    bounds = {
+        patches: (6 / (768 + 384)) ** 0.5,  # .072
+        block.attn.qkv: (6 / (384 + 384)) ** 0.5,
+        block.attn.proj: (6 / (384 + 384)) ** 0.5,
+        block.mlp.fc1: (6 / (384 + 1536)) ** 0.5,
+        block.mlp.fc2: (6 / (384 + 1536)) ** 0.5,
+    }
+    for layer, bound in bounds.items():
+        assert 0.99 * bound < float(layer.weight.abs().max()) <= bound
+        assert float(layer.weight.std()) == pytest.approx(bound / 3**0.5, rel=0.02)
+        assert not layer.bias.any()
+    assert float(block.attn.qkv.weight.std()) == pytest.approx(0.051, abs=5e-4)
+    assert 0 < float(network.cls_token.abs().max()) < 1e-5

@@ -5,7 +5,7 @@ import copy
 import pytest
 import yaml
 
-from samix.core.renamed import ADDED_TO_RECIPES, OLD_NAMES
+from samix.core.renamed import ADDED_TO_POLICIES, ADDED_TO_PRETRAININGS, ADDED_TO_RECIPES, OLD_NAMES
 from samix.engine.pretraining import VIEW_POLICIES, Pretraining
 from samix.engine.recipe import Recipe, to_dict
 from samix.engine.training import POLICIES, Training
@@ -136,11 +136,31 @@ def test_value_older_runs_keep_the_box_that_they_were_trained_with():
 
 
 def test_value_settings_that_came_later_have_the_value_of_before():
-    values = to_dict(Training())
+    for values in (to_dict(Training()), to_dict(Pretraining())):
+        older = copy.deepcopy(values)
+        for group, added in ADDED_TO_RECIPES.items():
+            if group in older:
+                assert {name: older[group].pop(name) for name in added} == added  # defaults change nothing
+        if "method" in values:
+            assert {name: older.pop(name) for name in ADDED_TO_PRETRAININGS} == ADDED_TO_PRETRAININGS
+        assert modernise(older) == values
+
+
+def without(values: dict, added: dict) -> None:
+    """Takes what came later out of the values, also inside their groups."""
+    for name, new in added.items():
+        if isinstance(new, dict):
+            without(values[name], new)
+        else:
+            assert values.pop(name) == new
+
+
+@pytest.mark.parametrize("name", ["samix-i", "samix-c", "inter-intra"])
+def test_value_settings_of_single_mixups_that_came_later(name):
+    values = to_dict(Pretraining(mixup=VIEW_POLICIES[name]()))
     older = copy.deepcopy(values)
-    for group, added in ADDED_TO_RECIPES.items():
-        assert {name: older[group].pop(name) for name in added} == added  # the defaults change nothing
-    assert modernise(older) == values
+    without(older["mixup"], ADDED_TO_POLICIES[name])
+    assert older != values and modernise(older) == values
 
 
 def test_value_a_warm_up_of_other_mixups_keeps_its_name():

@@ -17,6 +17,7 @@ PARTS = {
     "one": "the clean branch's own classifier",
     "q": "of the trained network",
     "k": "of its momentum copy",
+    "a": "of the average of its weights",
 }
 """What the parts of a head's name say."""
 

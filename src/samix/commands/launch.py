@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from samix.commands.dry_run import dry_run
 from samix.commands.fields import from_yaml, override, recipe_parser
 from samix.core.distributed import rank
 from samix.engine.loop import train
@@ -47,6 +48,9 @@ def launch(command: Command, words: list[str]) -> list[Path]:
         "--devices", type=int, help="train on this many devices (DDP); short for --machine.devices"
     )
     parser.add_argument("--quiet", action="store_true", help="no progress")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="two steps on random pictures; prints memory and time"
+    )
     parser.add_argument("-h", "--help", action="store_true", help="this text and every field of the recipe")
     # Taken off first: argparse would mistake the value of an unknown field for it.
     named = bool(words) and not words[0].startswith("-")
@@ -61,6 +65,9 @@ def launch(command: Command, words: list[str]) -> list[Path]:
     if options.seeds and any(word.partition("=")[0] == "--seed" for word in rest):
         raise ValueError("--seed and --seeds were both given; name the seeds in one of them.")
     recipe = override(recipe, rest)
+    if options.dry_run:
+        dry_run(name, recipe)
+        return []
     if options.out is not None and not options.out.strip():
         raise ValueError("--out must name a folder, got nothing.")
     folders = []

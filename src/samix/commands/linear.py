@@ -10,12 +10,14 @@ from samix.evaluate import PROTOCOLS, LinearProbe, linear_probe, logistic_probe
 from samix.nn.from_timm import PREFIX
 
 BY_DATA = {
-    "folder": "imagenet",
-    "shards": "imagenet",
-    "stl10": "stl10",
-    "stl10-unlabelled": "stl10",
+    **dict.fromkeys(("folder", "shards"), "imagenet"),
+    **dict.fromkeys(("stl10", "stl10-unlabelled"), "stl10"),
     "tiny-imagenet": "tiny",
 }
+"""The protocols of the paper, which its MoCo rows have."""
+BY_METHOD = dict.fromkeys(("simclr", "byol", "swav", "simsiam"), "simsiam")
+"""ResNets that these methods trained on ImageNet: the paper is silent, and their own protocols have learning
+rates below 2."""
 TRANSFORMERS = ("vit-s", "vit-s-moco", "deit-s", "swin-t")
 TIMM_TRANSFORMERS = tuple(f"{PREFIX}{family}" for family in ("vit", "deit", "swin"))
 SETTINGS = {field.name: type(field.default) for field in fields(LinearProbe)}
@@ -51,7 +53,7 @@ def make_parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     way = parser.add_mutually_exclusive_group()
-    way.add_argument("--protocol", help=f"{', '.join(PROTOCOLS)} (default: by dataset and encoder)")
+    way.add_argument("--protocol", help=f"{', '.join(PROTOCOLS)} (default: by dataset, encoder and method)")
     way.add_argument("--exact", action="store_true", help="solve logistic regression on fixed features")
     parser.add_argument("--penalty", type=float, help="L2 penalty of --exact (default: 1e-3)")
     parser.add_argument("--json", action="store_true", help="print JSON instead of a table")
@@ -62,10 +64,12 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def protocol_for(opened: Opened) -> str:
-    """The protocol that fits a run's encoder and dataset."""
+    """The protocol that fits a run's encoder, dataset and, on ImageNet, method."""
     name = opened.network.name
-    transformer = name in TRANSFORMERS or name.startswith(TIMM_TRANSFORMERS)
-    return "vit" if transformer else BY_DATA.get(opened.data.name, "small")
+    if name in TRANSFORMERS or name.startswith(TIMM_TRANSFORMERS):
+        return "vit"
+    protocol = BY_DATA.get(opened.data.name, "small")
+    return BY_METHOD.get(opened.method or "", protocol) if protocol == "imagenet" else protocol
 
 
 def train(opened: Opened, protocol: str, settings: dict[str, Any]) -> dict[str, Any]:

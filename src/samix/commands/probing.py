@@ -17,6 +17,7 @@ from samix.commands.fields import from_yaml, override
 from samix.data import Data, ImageSet, Split, load_data, test_view
 from samix.engine.machine import Machine, check_present
 from samix.engine.pretraining import Pretraining
+from samix.engine.recipe import choice_name
 from samix.evaluate import features_of
 from samix.nn.encoder import Encoder
 from samix.nn.zoo import Network
@@ -37,6 +38,8 @@ class Opened(NamedTuple):
     device: torch.device
     knn: int
     """Neighbours that voted in the tests during training; 0 where there were none."""
+    method: str | None = None
+    """What a pre-training learned, by the name of METHODS; None where labels were learned."""
 
     def features(self, images: ImageSet) -> tuple[Tensor, Tensor]:
         """Features and labels of pictures, seen as in testing."""
@@ -74,8 +77,10 @@ def open_run(folder: Path, words: list[str]) -> Opened:
         )
     device = device_of(recipe.machine)
     encoder = saved.encoder.to(device).to(memory_format=recipe.machine.layout)  # type: ignore[call-overload]
-    knn = recipe.knn if isinstance(recipe, Pretraining) else 0
-    return Opened(folder, encoder, saved.network, recipe.data, split, device, knn)
+    opened = Opened(folder, encoder, saved.network, recipe.data, split, device, knn=0)
+    if not isinstance(recipe, Pretraining):
+        return opened
+    return opened._replace(knn=recipe.knn, method=choice_name(recipe, "method"))
 
 
 def device_of(machine: Machine) -> torch.device:

@@ -29,22 +29,34 @@ ADDED: dict[str, dict[str, Any]] = {
     "adjusting": {"rule": "scale", "temperature": 0.5},
     "mask": {"evidence": 0.0, "zoom": 2.0},
     "mixer": {"activation": "relu", "bias": True, "balanced": False, "limit": 4.0},
+    "speed": {"online_maps": False},
 }
 """Settings of learned mixups that came later, with what was done before."""
 ADDED_TO_POLICIES: dict[str, dict[str, Any]] = {
     "cutmix": {"box": "paper", "minmax": None},
     "mixup+cutmix": {"box": "paper"},
+    "samix-i": {"cross_view": False},
+    "samix-c": {"cross_view": False, "auto_label": False},
+    "inter-intra": {"policy": {"inter": "cutmix", "intra": "mixup"}},
 }
-"""The same of hand-made mixups, by name."""
+"""The same of single mixups, by name."""
 ADDED_TO_RECIPES: dict[str, dict[str, Any]] = {
-    "data": {"test": "val", "test_zoom": None, "shrink": None},
+    "data": {"test": "val", "test_zoom": None, "shrink": None}
+    | {"test_size": None, "rand_augment": None, "jitter": 0.0, "erasing": 0.0, "repeats": 1},
     "encoder": {"layer": None, "weights": None, "frozen": 0, "freeze_norm": False},
     "objective": {"mix_until": 1.0, "decoupled": 0.0},
-    "optimizer": {"head_lr": 1.0, "layer_decay": 1.0},
+    "optimizer": {"head_lr": 1.0, "layer_decay": 1.0}
+    | {"warmup_start": 0.0, "beta2": 0.999, "average": None, "decay_all": False},
+    "terms": {"mixed_first": False},
+    "machine": {"sync_norm": False},
 }
 """The same of every recipe, by group."""
 ADDED_FIELDS: dict[str, Any] = {"min_steps": 0}
 """The same of every recipe, outside of groups."""
+ADDED_TO_PRETRAININGS: dict[str, Any] = {
+    "crops": {"count": 0, "size": 96, "min_scale": 0.05, "max_scale": 0.14},
+}
+"""The same of recipes without labels, which have a method."""
 
 
 def warn_of(old: str, new: str, *, depth: int) -> None:

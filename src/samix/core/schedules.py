@@ -24,11 +24,12 @@ def linear(progress: float, start: float, end: float) -> float:
     return start + (end - start) * progress
 
 
-def warmup_cosine(progress: float, start: float, end: float, warmup: float) -> float:
-    """Linear from 0 to `start` over the first `warmup` share of training, then half a cosine to `end`."""
+def warmup_cosine(progress: float, start: float, end: float, warmup: float, first: float = 0.0) -> float:
+    """Linear from `first` times `start` to `start` over the first `warmup` share of training, then half a
+    cosine to `end`."""
     check_progress(progress)
     if progress < warmup:
-        return start * progress / warmup
+        return start * (first + (1 - first) * progress / warmup)
     return cosine((progress - warmup) / (1 - warmup) if warmup < 1 else 1.0, start, end)
 
 

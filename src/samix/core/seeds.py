@@ -2,9 +2,11 @@
 
 import hashlib
 import os
+import random
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import numpy as np
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -22,10 +24,18 @@ def fold(seed: int, *keys: int | str) -> int:
 
 @contextmanager
 def seeded(seed: int) -> Iterator[None]:
-    """Runs a block on its own CPU random stream and leaves the caller's untouched."""
-    with torch.random.fork_rng(devices=[]):
-        torch.random.default_generator.manual_seed(seed)
-        yield
+    """Runs a block on its own CPU random streams (torch's, Python's, NumPy's) and leaves the caller's
+    untouched."""
+    python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002, timm draws from it
+    try:
+        with torch.random.fork_rng(devices=[]):
+            torch.random.default_generator.manual_seed(seed)
+            random.seed(seed)
+            np.random.seed(seed % 2**32)  # noqa: NPY002
+            yield
+    finally:
+        random.setstate(python)
+        np.random.set_state(numpy)  # noqa: NPY002
 
 
 def own_stream(generator: RandomSource) -> RandomSource:

@@ -33,14 +33,14 @@ class Boxes(NamedTuple):
 
 
 def random_resized_crop(
-    pictures: PictureBatch, size: int, min_scale: float, flip_prob: float = 0.0
+    pictures: PictureBatch, size: int, min_scale: float, flip_prob: float = 0.0, max_scale: float = 1.0
 ) -> Float[Tensor, "B _ {size} {size}"]:
-    """A random part of every picture, of its area's share U(min_scale, 1) and ratio 3/4 ... 4/3, resized.
+    """A random part of every picture, a share U(min_scale, max_scale) of it with ratio 3/4 ... 4/3, resized.
 
     Pictures of a list are cropped one after the other by torchvision, those of a tensor all at once.
     """
     heights, widths = torch.tensor([picture.shape[-2:] for picture in pictures]).unbind(dim=1)
-    boxes = draw_boxes(heights, widths, min_scale)
+    boxes = draw_boxes(heights, widths, min_scale, max_scale)
     flipped = torch.rand(len(pictures)) < flip_prob
     if isinstance(pictures, Tensor):
         return resized_crop(pictures, boxes, flipped, size)
@@ -52,9 +52,9 @@ def random_resized_crop(
     return torch.where(flipped.view(-1, 1, 1, 1).to(x.device), x.flip(3), x)
 
 
-def draw_boxes(heights: Index, widths: Index, min_scale: float) -> Boxes:
+def draw_boxes(heights: Index, widths: Index, min_scale: float, max_scale: float = 1.0) -> Boxes:
     """The first of ten draws that fits its picture; if none does, the largest central box of legal ratio."""
-    share = uniform((len(heights), TRIES), min_scale, 1.0)
+    share = uniform((len(heights), TRIES), min_scale, max_scale)
     ratio = uniform((len(heights), TRIES), -math.log(RATIO), math.log(RATIO)).exp()
     area = share * (heights * widths)[:, None]
     tried_height, tried_width = (area / ratio).sqrt().round().long(), (area * ratio).sqrt().round().long()

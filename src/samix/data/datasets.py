@@ -13,6 +13,7 @@ from samix.core.checks import (
     check_fields,
     check_not_negative,
     check_positive_share,
+    check_share,
     check_words,
 )
 from samix.core.words import suggest
@@ -57,15 +58,25 @@ class Data:
     min_scale: float = 0.08
     """Smallest area that resized-crop may take."""
     test_resize: int | None = None
-    """Short side before the centre crop of a test picture; null: resized to `size` only if needed."""
+    """Short side before the centre crop of a test picture; null: resized to the crop only if needed."""
     workers: int = 0
     """Processes that prepare batches, at most one per core; sets in memory need none."""
     test: TestedOn = "val"
     """What a run is tested on: val, to choose settings by, or test, for the last word; for sets with both."""
     test_zoom: float | None = None
-    """Short side before the centre crop in multiples of `size`, where test_resize is null."""
+    """Short side before the centre crop in multiples of that crop, where test_resize is null."""
     shrink: float | None = None
     """Short side to which pictures of files are reduced when read, in multiples of `size`; null: as is."""
+    test_size: int | None = None
+    """Side of the square picture that the network is tested on; null: `size`."""
+    rand_augment: int | None = None
+    """Magnitude of timm's RandAugment (two changes, deviation .5, increasing set), 0 to 10; null: none."""
+    jitter: float = 0.0
+    """Brightness, contrast and saturation times U(1 - this, 1 + this), behind RandAugment."""
+    erasing: float = 0.0
+    """Probability of replacing a rectangle of a training picture by noise (random erasing)."""
+    repeats: int = 1
+    """How often each drawn picture comes in an epoch, which then sees fewer of them (DeiT: 3)."""
 
     def __post_init__(self) -> None:
         if self.name not in DATASETS:
@@ -76,8 +87,9 @@ class Data:
                 "--data.name folder."
             )
         check_words(self, "data")
-        check_at_least(8, self, "data", "size")
-        check_at_most(MOST_SIDE, self, "data", "size", "test_resize")
+        check_at_least(8, self, "data", "size", "test_size")
+        check_at_most(MOST_SIDE, self, "data", "size", "test_size", "test_resize")
+        check_augmentation(self)
         check_at_most(MOST_WORKERS, self, "data", "workers")
         check_positive_share(self, "data", "min_scale")
         check_not_negative(self, "data", "workers")
@@ -90,17 +102,23 @@ class Data:
             )
         pair = "must be at least 2 (a pair), or null for all"
         check_fields(self, "data", ("train_pictures", "test_pictures"), lambda count: count >= 2, pair)
-        if self.test_resize is not None and self.test_resize < self.size:
+        if self.test_resize is not None and self.test_resize < self.tested_size:
+            name = "size" if self.test_size is None else "test_size"
             raise ValueError(
-                f"data.test_resize must be at least data.size ({self.size}), from which it is cut; "
+                f"data.test_resize must be at least data.{name} ({self.tested_size}), which is cut from it; "
                 f"got {self.test_resize}."
             )
+
+    @property
+    def tested_size(self) -> int:
+        """Side of a test picture."""
+        return self.size if self.test_size is None else self.test_size
 
     @property
     def test_short(self) -> int | None:
         """Short side of a test picture before the centre crop; None: the picture is squeezed into `size`."""
         if self.test_resize is None and self.test_zoom is not None:
-            return round(self.test_zoom * self.size)
+            return round(self.test_zoom * self.tested_size)
         return self.test_resize
 
     @property
@@ -116,6 +134,14 @@ class Data:
             test_pictures=self.test_pictures,
             seed=self.subset_seed,
         )
+
+
+def check_augmentation(data: Data) -> None:
+    """Refuses changes of training pictures that cannot be."""
+    check_not_negative(data, "data", "rand_augment", "jitter")
+    check_at_most(10, data, "data", "rand_augment")
+    check_share(data, "data", "erasing")
+    check_at_least(1, data, "data", "repeats")
 
 
 def load_data(data: Data) -> Split:

@@ -49,7 +49,12 @@ class Batches(Dataset[Batch]):
 
 
 class TrainPlan(Sampler[Draw]):
-    """The draws of all steps from `start` on: a new order every epoch, full batches only."""
+    """The draws of all steps from `start` on: a new order every epoch, full batches only.
+
+    With `repeats` every picture comes so often in a row, in as many views, and an epoch, which stays as long,
+    sees only the first pictures of its order (repeated augmentation, arXiv 1901.09335, as in DeiT). Processes
+    then take the pictures of a batch in turn, so that repeats go to different ones.
+    """
 
     def __init__(
         self,
@@ -61,13 +66,14 @@ class TrainPlan(Sampler[Draw]):
         seed: int = 0,
         rank: int = 0,
         world: int = 1,
+        repeats: int = 1,
     ) -> None:
         if batch > pictures:
             raise ValueError(f"batch_size {batch} is larger than the {pictures} training pictures. Lower it.")
         if batch % world:
             raise ValueError(f"batch_size {batch} must be a multiple of the {world} processes that share it.")
         self.pictures, self.batch, self.start = pictures, batch, start
-        self.seed, self.rank, self.world = seed, rank, world
+        self.seed, self.rank, self.world, self.repeats = seed, rank, world, repeats
         self.steps_per_epoch = pictures // batch
         self.total = epochs * self.steps_per_epoch
 
@@ -75,14 +81,19 @@ class TrainPlan(Sampler[Draw]):
         return self.total - self.start
 
     def __iter__(self) -> Iterator[Draw]:
-        share = self.batch // self.world
         for step in range(self.start, self.total):
             epoch, position = divmod(step, self.steps_per_epoch)
             if position == 0 or step == self.start:
                 generator = torch.Generator().manual_seed(fold(self.seed, "order", epoch))
-                order = torch.randperm(self.pictures, generator=generator)
-            first = position * self.batch + self.rank * share
-            yield Draw(fold(self.seed, "view", step, self.rank), order[first : first + share])
+                order = torch.randperm(self.pictures, generator=generator).repeat_interleave(self.repeats)
+            whole = order[position * self.batch : (position + 1) * self.batch]
+            yield Draw(fold(self.seed, "view", step, self.rank), self.share(whole))
+
+    def share(self, indices: Tensor) -> Tensor:
+        """This process's part of a batch."""
+        if self.repeats > 1:
+            return indices[self.rank :: self.world]
+        return indices.tensor_split(self.world)[self.rank]
 
 
 class TestPlan(Sampler[Draw]):

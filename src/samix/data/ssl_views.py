@@ -4,6 +4,9 @@ A view is crop and flip (`crops`), colour jitter, grey, blur, solarise (`colours
 picture draws its own parameters, from torch's CPU generator whatever the device. Between bytes in and bytes
 out all is float32 in [0, 1]. Parameters and changes are torchvision's, but for what the two files name.
 BYOL's crops are bicubic in the original, bilinear here.
+
+SwAV may see small crops beside the two views. They travel as tiles of canvases that are as large as a view,
+so that a batch stays one tensor: `pack` lays them out, `unpack` takes them up.
 """
 
 import math
@@ -13,7 +16,13 @@ import torch
 from jaxtyping import Float, UInt8
 from torch import Tensor
 
-from samix.core.checks import check_fields, check_not_negative, check_positive_share, check_share
+from samix.core.checks import (
+    check_at_least,
+    check_fields,
+    check_not_negative,
+    check_positive_share,
+    check_share,
+)
 from samix.core.images import to_bytes
 from samix.data.colours import Strengths, gaussian_blur, jitter, solarize, to_grey
 from samix.data.crops import PictureBatch, random_resized_crop
@@ -33,7 +42,9 @@ class Augment:
     """One random view; the defaults are MoCo v2's."""
 
     min_scale: float = 0.2
-    """Smallest share of the picture's area that a crop may take; the largest is 1."""
+    """Smallest share of the picture's area that a crop may take."""
+    max_scale: float = 1.0
+    """Largest share of the picture's area that a crop may take."""
     brightness: float = 0.4
     """Jitter: brightness times U(1 - this, 1 + this), never below 0."""
     contrast: float = 0.4
@@ -58,7 +69,12 @@ class Augment:
     """How often a picture is mirrored."""
 
     def __post_init__(self) -> None:
-        check_positive_share(self, "augment", "min_scale")
+        check_positive_share(self, "augment", "min_scale", "max_scale")
+        if self.max_scale < self.min_scale:
+            raise ValueError(
+                f"augment.max_scale must be at least augment.min_scale ({self.min_scale}), "
+                f"got {self.max_scale}."
+            )
         check_not_negative(self, "augment", "brightness", "contrast", "saturation")
         check_fields(self, "augment", ["hue"], lambda turn: 0 <= turn <= 0.5, "must lie in [0, 0.5]")
         check_share(self, "augment", "jitter_prob", "grey_prob", "blur_prob", "solarize_prob", "flip_prob")
@@ -68,6 +84,33 @@ class Augment:
     def strengths(self) -> Strengths:
         """Of the jitter, as `jitter` takes them."""
         return (self.brightness, self.contrast, self.saturation, self.hue)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SmallCrops:
+    """Small crops beside the two views; SwAV's multi-crop has six."""
+
+    count: int = 0
+    """How many of every picture; 0: the two views alone."""
+    size: int = 96
+    """Their side in pixels."""
+    min_scale: float = 0.05
+    """Smallest share of the picture's area that they may take."""
+    max_scale: float = 0.14
+    """Largest share of the picture's area that they may take."""
+
+    def __post_init__(self) -> None:
+        check_not_negative(self, "crops", "count")
+        check_at_least(8, self, "crops", "size")
+        check_positive_share(self, "crops", "min_scale", "max_scale")
+        if self.max_scale < self.min_scale:
+            raise ValueError(
+                f"crops.max_scale must be at least crops.min_scale ({self.min_scale}), got {self.max_scale}."
+            )
+
+    def like(self, view: Augment) -> Augment:
+        """How they are seen: as a view is, of a smaller part."""
+        return replace(view, min_scale=self.min_scale, max_scale=self.max_scale)
 
 
 _MOCO = Augment()
@@ -84,27 +127,76 @@ AUGMENTS: dict[str, tuple[Augment, Augment]] = {
     "simclr": (_SIMCLR, _SIMCLR),
     "byol": _BYOL,
     "swav": (_SIMCLR, _SIMCLR),
+    "swav-multi": (replace(_SIMCLR, min_scale=0.14),) * 2,
     "simsiam": (_MOCO, _MOCO),
     "small": (replace(_MOCO, blur_prob=0.0),) * 2,
 }
-"""First and second view of each method; `small` is MoCo v2's for pictures that are too small to blur."""
+"""First and second view of each method; `swav-multi` goes with small crops, `small` is MoCo v2's for pictures
+that are too small to blur."""
 
 
 def two_views(
-    pictures: PictureBatch, size: int, pair: tuple[Augment, Augment]
-) -> UInt8[Tensor, "views 3 {size} {size}"]:
-    """All first views, then all second views: [2 B, 3, size, size].
+    pictures: PictureBatch, size: int, pair: tuple[Augment, Augment], small: SmallCrops | None = None
+) -> UInt8[Tensor, "images 3 {size} {size}"]:
+    """All first views, then all second views: [2 B, 3, size, size]; behind them the canvases of small crops.
 
     The pictures are one tensor [B, 3, H, W], or a list of tensors [3, h, w] of any sizes.
     """
+    views = [one_view(pictures, size, augment) for augment in pair]
+    if small is not None and small.count:
+        crops = [one_view(pictures, small.size, small.like(pair[0])) for _ in range(small.count)]
+        views.append(pack(crops, size))
+    return torch.cat(views)
+
+
+def one_view(pictures: PictureBatch, size: int, augment: Augment) -> UInt8[Tensor, "B 3 {size} {size}"]:
+    """One random view of every picture, in bytes."""
     count = max(PART // size**2, 1)
     parts = [pictures[first : first + count] for first in range(0, len(pictures), count)]
-    return torch.cat([to_bytes(random_view(part, size, augment)) for augment in pair for part in parts])
+    return torch.cat([to_bytes(random_view(part, size, augment)) for part in parts])
+
+
+def pack(crops: list[Tensor], size: int) -> Tensor:
+    """Crops [B, 3, s, s] laid out in canvases [C B, 3, size, size], so many a side as fit.
+
+    >>> pack([torch.ones(2, 3, 4, 4)] * 6, size=9).shape  # two a side, so four of six in the first canvas
+    torch.Size([4, 3, 9, 9])
+    """
+    batch, channels, _, side = crops[0].shape
+    each = size // side
+    canvases = crops[0].new_zeros(-(-len(crops) // each**2), batch, channels, size, size)
+    for crop, place in zip(crops, tiles(len(crops), side, each), strict=True):
+        canvases[place] = crop
+    return canvases.flatten(0, 1)
+
+
+def unpack(canvases: Tensor, small: SmallCrops, batch: int) -> list[Tensor]:
+    """The crops [B, 3, s, s] that canvases [C B, 3, size, size] hold."""
+    each = canvases.shape[-1] // small.size
+    expected = -(-small.count // each**2) * batch
+    if len(canvases) != expected:
+        raise ValueError(
+            f"{small.count} small crops of {batch} pictures come in {expected} canvases of "
+            f"{canvases.shape[-1]} px behind the two views, got {len(canvases)}."
+        )
+    rows = canvases.unflatten(0, (-1, batch))
+    return [rows[place] for place in tiles(small.count, small.size, each)]
+
+
+def tiles(count: int, side: int, each: int) -> list[tuple[int, slice, slice, slice, slice]]:
+    """Where each crop lies in canvases [C, B, 3, size, size]."""
+    places = []
+    for number in range(count):
+        canvas, tile = divmod(number, each**2)
+        top, left = (side * line for line in divmod(tile, each))
+        everything = slice(None)
+        places.append((canvas, everything, everything, slice(top, top + side), slice(left, left + side)))
+    return places
 
 
 def random_view(pictures: PictureBatch, size: int, augment: Augment) -> Float[Tensor, "B 3 {size} {size}"]:
     """One random view of every picture, in [0, 1]."""
-    x = random_resized_crop(pictures, size, augment.min_scale, augment.flip_prob)
+    x = random_resized_crop(pictures, size, augment.min_scale, augment.flip_prob, augment.max_scale)
     if augment.grey_first:
         x = jitter(to_grey(x, augment.grey_prob), augment.strengths, augment.jitter_prob)
     else:
@@ -113,4 +205,4 @@ def random_view(pictures: PictureBatch, size: int, augment: Augment) -> Float[Te
     return solarize(x, augment.solarize_prob)
 
 
-__all__ = ["AUGMENTS", "Augment", "random_view", "two_views"]
+__all__ = ["AUGMENTS", "Augment", "SmallCrops", "random_view", "two_views", "unpack"]

@@ -13,6 +13,7 @@ from torchvision.transforms import InterpolationMode, v2
 
 from samix.core.images import to_bytes, to_pixels
 from samix.core.shapes import Images, RawImages, Stats
+from samix.data.augment import changes_of
 from samix.data.datasets import Data, ViewName
 
 View: TypeAlias = Callable[[Sequence[Tensor] | Tensor], Tensor]
@@ -72,19 +73,27 @@ BUILDERS: dict[ViewName, Callable[[Data], View]] = {
 
 
 def train_view(data: Data) -> View:
-    """The training view that `data.view` names."""
-    return BUILDERS[data.view](data)
+    """The training view that `data.view` names, and behind it the changes that `data` asks for."""
+    place, changes = BUILDERS[data.view](data), changes_of(data)
+
+    def view(pictures: Sequence[Tensor] | Tensor) -> Tensor:
+        seen = place(pictures)
+        for change in changes:
+            seen = change(seen)
+        return seen
+
+    return view if changes else place
 
 
 def test_view(data: Data) -> View:
     """Resize of the short side and centre crop, or just the picture at the right size."""
     if data.test_short is None:
-        return lambda pictures: to_batch(pictures, data.size)
+        return lambda pictures: to_batch(pictures, data.tested_size)
     return per_picture(
         v2.Compose(
             [
                 v2.Resize(data.test_short, interpolation=InterpolationMode.BICUBIC, antialias=True),
-                v2.CenterCrop(data.size),
+                v2.CenterCrop(data.tested_size),
             ]
         )
     )

@@ -118,7 +118,8 @@ def download(settings: Network, size: int) -> nn.Module:
     try:
         return settings.build(size, pretrained=True).network
     except (OSError, RuntimeError) as error:
+        first = str(error).splitlines()[0].partition(". ")[0]
         raise ValueError(
-            f"timm could not get its weights of {name} ({type(error).__name__}: "
-            f"{str(error).splitlines()[0][:160]}). Without internet name a file: --encoder.weights FILE."
+            f"timm could not get its weights of {name} ({type(error).__name__}: {first[:160]}). "
+            "Without internet name a file: --encoder.weights FILE."
         ) from error

@@ -14,6 +14,7 @@ from samix.contract import Model
 from samix.core.seeds import fold
 from samix.data.datasets import Split
 from samix.data.loaders import TrainPlan, make_loader
+from samix.engine.averaging import follow_average
 from samix.engine.export import export_weights
 from samix.engine.initial import load_split
 from samix.engine.optim import set_learning_rates
@@ -63,6 +64,7 @@ def run(fabric: Fabric, recipe: Recipe, folder: Path, name: str, command: str, q
     plan = TrainPlan(
         len(split.train.labels), recipe.batch_size, recipe.epochs,
         start=start, seed=recipe.seed, rank=fabric.global_rank, world=fabric.world_size,
+        repeats=recipe.data.repeats,
     )  # fmt: skip
     loader = make_loader(task.images(split), task.view(), plan, recipe.data.workers)
     batches = on_device(fabric, loader, split, recipe)
@@ -95,6 +97,7 @@ def run(fabric: Fabric, recipe: Recipe, folder: Path, name: str, command: str, q
                 losses = train_step(fabric, wrapped, optimizer, batch, recipe, share)
                 check_finite(losses, step, epoch + 1)
                 model.after_step(share)
+                follow_average(model)
                 meter.add(losses)
                 progress.step(epoch + 1, step, losses)
             share_buffers(fabric, model)

@@ -34,6 +34,8 @@ class Machine:
     """torch.compile the encoder; pays off in long runs."""
     accumulate: int = 1
     """Number of parts that each batch is split into, to save memory; batch-norm then sees the parts."""
+    sync_norm: bool = False
+    """Batch norm over all processes on CUDA, also where the method does not ask for it."""
     tracker: Literal["none", "tensorboard", "wandb"] = "none"
     """tensorboard or wandb (W&B) also show each epoch's row; none leaves it at metrics.csv."""
 

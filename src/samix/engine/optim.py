@@ -12,6 +12,7 @@ from samix.core.checks import (
     check_not_negative,
     check_positive,
     check_positive_share,
+    check_share,
     check_words,
 )
 from samix.core.schedules import warmup_cosine
@@ -31,10 +32,16 @@ class Optimizer:
     """Where the encoder's half cosine ends."""
     weight_decay: float = 5e-4
     """Weight decay; adamw, lamb and lars spare biases and norms."""
+    decay_all: bool = False
+    """adamw and lamb decay biases, norms and tokens, too, as MoCo v3's transformer does."""
     momentum: float = 0.9
     """Momentum of sgd and lars."""
     warmup_epochs: float = 0.0
-    """Linear warm-up from 0."""
+    """Linear warm-up."""
+    warmup_start: float = 0.0
+    """Where the warm-up begins, as a multiple of the learning rate."""
+    beta2: float = 0.999
+    """How long adamw and lamb remember squared gradients (their first beta is .9)."""
     mixer_lr: float = 0.1
     """Learning rate of the Mixer."""
     mixer_min_lr: float = 0.0
@@ -47,12 +54,15 @@ class Optimizer:
     """The encoder's last stage learns this many times as fast as lr, each stage before it again so."""
     clip: float | None = None
     """Largest norm of the gradient of encoder and Mixer together; null: no clipping (lamb clips at 1)."""
+    average: float | None = None
+    """Momentum of an averaged copy of a classifier's weights, tested and exported beside them; null: none."""
 
     def __post_init__(self) -> None:
         check_words(self, "optimizer")
         check_positive(self, "optimizer", "lr", "mixer_lr", "clip", "head_lr")
         check_positive_share(self, "optimizer", "layer_decay")
-        check_below_one(self, "optimizer", "momentum", "mixer_momentum")
+        check_below_one(self, "optimizer", "momentum", "mixer_momentum", "beta2", "average")
+        check_share(self, "optimizer", "warmup_start")
         check_not_negative(self, "optimizer", "min_lr", "mixer_min_lr", "weight_decay", "warmup_epochs")
 
 
@@ -90,7 +100,8 @@ def build_optimizer(
         return optim.SGD(groups, lr=config.lr)
     if config.name == "lars":
         return Lars(groups, lr=config.lr)
-    return (Lamb if config.name == "lamb" else optim.AdamW)(groups, lr=config.lr)
+    kind = Lamb if config.name == "lamb" else optim.AdamW
+    return kind(groups, lr=config.lr, betas=(0.9, config.beta2))
 
 
 def split_scales(
@@ -124,8 +135,9 @@ def learning_scales(
 def split_decay(
     members: list[nn.Parameter], config: Optimizer, spared: Collection[nn.Parameter]
 ) -> list[tuple[list[nn.Parameter], float]]:
-    """Parameters with their weight decay: SGD decays all, the others no biases, norms, scalars, `spared`."""
-    if config.name == "sgd":
+    """Parameters with their weight decay: SGD decays all, the others no biases, norms, scalars, `spared`,
+    unless `decay_all` says so."""
+    if config.name == "sgd" or config.decay_all:
         return [(members, config.weight_decay)]
     chosen = {p for p in members if p.ndim > 1}.difference(spared)
     decayed, free = [p for p in members if p in chosen], [p for p in members if p not in chosen]
@@ -152,4 +164,5 @@ def set_learning_rates(optimizer: optim.Optimizer, config: Optimizer, progress: 
             continue
         mixer = group["role"] == "mixer"
         start, end = (config.mixer_lr, config.mixer_min_lr) if mixer else (config.lr, config.min_lr)
-        group["lr"] = warmup_cosine(progress, start, end, warmup) * group.get("scale", 1.0)
+        lr = warmup_cosine(progress, start, end, warmup, config.warmup_start)
+        group["lr"] = lr * group.get("scale", 1.0)

@@ -14,7 +14,7 @@ from samix.core.checks import check_at_least, check_not_negative
 from samix.data.datasets import Data
 from samix.engine.machine import Machine
 from samix.engine.optim import Optimizer
-from samix.nn.zoo import Network
+from samix.nn.zoo import Network, find_spec
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,6 +53,7 @@ class Recipe:
     def __post_init__(self) -> None:
         check_at_least(1, self, "", "epochs", "eval_every", "save_every")
         check_not_negative(self, "", "min_steps")
+        check_tested_size(self.data, self.encoder)
         if self.batch_size < 2:
             raise ValueError(
                 f"batch_size must be at least 2 (mixing takes two pictures, batch-norm more than one), "
@@ -64,6 +65,23 @@ class Recipe:
                 f"batch_size {self.batch_size} in {parts} parts (devices x nodes x accumulate) leaves less "
                 f"than {least} to a part: take a larger --batch_size or fewer parts."
             )
+
+
+def check_tested_size(data: Data, encoder: Network) -> None:
+    """Refuses tests at a size that the network does not take."""
+    spec = find_spec(encoder.name)
+    if data.tested_size == data.size:
+        return
+    if spec.one_size:
+        raise ValueError(
+            f"{encoder.name} takes pictures of the size alone that it is trained on ({data.size}): leave "
+            f"data.test_size at null, got {data.test_size}."
+        )
+    if data.tested_size % spec.multiple:
+        raise ValueError(
+            f"{encoder.name} takes pictures with a side of {spec.multiple} n pixels, "
+            f"got data.test_size {data.test_size}."
+        )
 
 
 def fit_batch(recipe: Recipe, pictures: int) -> Recipe:

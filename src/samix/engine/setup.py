@@ -61,7 +61,7 @@ def prepare(fabric: Fabric, recipe: Recipe, folder: Path, task: Task, split: Spl
         keep_freed_memory()
     torch.manual_seed(fold(recipe.seed, "weights"))
     built = task.build(split, initial=not has_checkpoint(folder))
-    model = synchronise_norms(fabric, built.to(memory_format=recipe.machine.layout))  # type: ignore[call-overload]
+    model = synchronise_norms(fabric, built.to(memory_format=recipe.machine.layout), recipe)  # type: ignore[call-overload]
     exclude_replicated(model)
     groups = model.parameter_groups()
     scales = learning_scales(groups["encoder"], model.encoder.network, recipe.optimizer)
@@ -75,10 +75,10 @@ def prepare(fabric: Fabric, recipe: Recipe, folder: Path, task: Task, split: Spl
     return Trainee(model, wrapped, optimizer, start)
 
 
-def synchronise_norms(fabric: Fabric, model: Model) -> Model:
-    """Batch norm over all processes where the method asks for it and the device can."""
+def synchronise_norms(fabric: Fabric, model: Model, recipe: Recipe) -> Model:
+    """Batch norm over all processes where the method or the recipe asks for it and the device can."""
     several = fabric.world_size > 1 and fabric.device.type == "cuda"
-    if several and model.sync_norm:
+    if several and (model.sync_norm or recipe.machine.sync_norm):
         return nn.SyncBatchNorm.convert_sync_batchnorm(model)
     return model
 

@@ -131,7 +131,8 @@ class SelfSupervision:
         return split.train._replace(labels=torch.arange(len(split.train.labels)))
 
     def view(self) -> View:
-        return partial(two_views, size=self.recipe.data.size, pair=AUGMENTS[self.recipe.augment])
+        pair = AUGMENTS[self.recipe.augment]
+        return partial(two_views, size=self.recipe.data.size, pair=pair, small=self.recipe.crops)
 
     def prepare(self, fabric: Fabric, model: Model, split: Split) -> None:
         """Clusters the pictures as the momentum branch sees them, where pseudo labels are wanted."""

@@ -10,6 +10,7 @@ from samix.contract import Classifies, Model
 from samix.data.datasets import Split
 from samix.data.loaders import Batch, TestPlan, make_loader
 from samix.data.views import normalize, test_view
+from samix.engine.averaging import all_heads
 from samix.engine.recipe import Recipe
 from samix.engine.step import NonFiniteLossError
 from samix.evaluate.accuracy import Counts, Score, count, score, total
@@ -40,7 +41,7 @@ def evaluate(fabric: Fabric, model: Model, split: Split, recipe: Recipe) -> dict
     counts: dict[str, list[Counts]] = {}
     for images, labels in on_device(fabric, loader, split, recipe):
         with fabric.autocast():
-            heads = model.heads(images)
+            heads = all_heads(model, images)
         for head, logits in heads.items():
             if not logits.isfinite().all():
                 raise NonFiniteLossError(

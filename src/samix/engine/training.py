@@ -6,16 +6,24 @@ from typing import Any, ClassVar
 from samix.contract import Context, MixupSettings, Model, Plain
 from samix.core.checks import check_at_least
 from samix.core.shapes import Stats
+from samix.engine.averaging import add_average
 from samix.engine.initial import load_initial
 from samix.engine.pretrained import PretrainedMixup
 from samix.engine.recipe import Recipe
 from samix.learned import LEARNED
 from samix.methods.around.mixing import Mixing
 from samix.methods.supervised import Objective, Supervised, linear_head
-from samix.mixups import MIXUPS
+from samix.mixups import MIXUPS, MixupTokenMix, MixupTransMix
 from samix.nn.zoo import find_spec
 
-POLICIES: dict[str, type[Any]] = {"plain": Plain, **MIXUPS, **LEARNED, "samix-p": PretrainedMixup}
+POLICIES: dict[str, type[Any]] = {
+    "plain": Plain,
+    **MIXUPS,
+    "mixup+transmix": MixupTransMix,
+    "mixup+tokenmix": MixupTokenMix,
+    **LEARNED,
+    "samix-p": PretrainedMixup,
+}
 """How images may be mixed in supervised training."""
 
 
@@ -56,4 +64,6 @@ class Training(Recipe):
         clean_head = linear_head(dim, classes) if branch and objective.clean_head else None
         head = linear_head(dim, classes)
         method = Supervised(encoder, head, classes, clean_head=clean_head, objective=objective)
-        return self.mixup.build(method, Context(channels, size, Mixing, stats))
+        model = self.mixup.build(method, Context(channels, size, Mixing, stats))
+        momentum = self.optimizer.average
+        return model if momentum is None else add_average(model, momentum)

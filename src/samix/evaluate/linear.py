@@ -1,7 +1,8 @@
 """Linear evaluation: a classifier trained with SGD on a frozen encoder, batch-norm with running statistics.
 
 The settings follow the protocols of MoCo (arXiv 1911.05722) and MoCo v3 (arXiv 2104.02057) as SAMix uses
-them. With augmented views every step runs the encoder; without, its features are computed once.
+them, and that of SimSiam (arXiv 2011.10566) for the methods without a protocol in the paper. With augmented
+views every step runs the encoder; without, its features are computed once.
 """
 
 from collections.abc import Iterable, Iterator
@@ -46,6 +47,8 @@ class LinearProbe:
     """Momentum of SGD."""
     weight_decay: float = 0.0
     """Weight decay of the classifier."""
+    trust: float = 0.0
+    """Each parameter moves by this share of its norm times the learning rate (LARC); 0: plain SGD."""
     schedule: Literal["step", "cosine"] = "step"
     """step (lr times `factor` at each milestone) or cosine (to 0); both change once per epoch."""
     milestones: tuple[int, ...] = (60, 80)
@@ -65,7 +68,7 @@ class LinearProbe:
         check_at_least(1, self, "", "epochs", "batch_size")
         check_positive(self, "", "lr", "factor")
         check_below_one(self, "", "momentum")
-        check_not_negative(self, "", "weight_decay")
+        check_not_negative(self, "", "weight_decay", "trust")
         check_positive_share(self, "", "min_scale")
         rising = [0, *self.milestones, self.epochs]
         if self.schedule == "step" and any(a >= b for a, b in zip(rising, rising[1:], strict=False)):
@@ -90,6 +93,7 @@ PROTOCOLS: dict[str, LinearProbe] = {
     "imagenet": LinearProbe(),
     "stl10": LinearProbe(lr=0.1, min_scale=0.2),
     "tiny": LinearProbe(lr=0.1, min_scale=0.2),
+    "simsiam": LinearProbe(epochs=90, batch_size=4096, lr=1.6, schedule="cosine", trust=1e-3),
     "vit": LinearProbe(epochs=90, batch_size=1024, lr=12.0, schedule="cosine"),
     "small": LinearProbe(batch_size=50, lr=0.3, schedule="cosine", view="none"),
 }
@@ -118,7 +122,8 @@ def linear_probe(
     if probe.view == "none":
         steps = cached_steps(*as_in_testing(split.train), plan)
     else:
-        view = train_view(replace(data, view=probe.view, min_scale=probe.min_scale))
+        plain = replace(data, rand_augment=None, jitter=0.0, erasing=0.0)
+        view = train_view(replace(plain, view=probe.view, min_scale=probe.min_scale))
         loader = make_loader(split.train, view, plan, data.workers)
         steps = fresh_steps(encoder, on_device(loader, split.stats, device))
     test, labels = as_in_testing(split.test)
@@ -133,18 +138,32 @@ def fit(
     head: nn.Linear, steps: Iterable[tuple[Features, Labels]], probe: LinearProbe, steps_per_epoch: int
 ) -> None:
     """SGD with cross-entropy, one step per batch of features."""
-    optimizer = torch.optim.SGD(
-        head.parameters(), lr=probe.lr, momentum=probe.momentum, weight_decay=probe.weight_decay
-    )
+    decay = 0.0 if probe.trust else probe.weight_decay  # LARC's own decay comes before its scale
+    optimizer = torch.optim.SGD(head.parameters(), lr=probe.lr, momentum=probe.momentum, weight_decay=decay)
     for step, (features, labels) in enumerate(steps):
         optimizer.param_groups[0]["lr"] = probe.learning_rate(step // steps_per_epoch)
         F.cross_entropy(head(features), labels).backward()
+        if probe.trust:
+            adapt_gradients(head, probe.trust, probe.weight_decay)
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
     if not all(parameter.isfinite().all() for parameter in head.parameters()):
         raise ArithmeticError(
             f"the classifier's weights are not finite: lr {probe.lr} is too large. Lower it."
         )
+
+
+@torch.no_grad()
+def adapt_gradients(head: nn.Module, trust: float, weight_decay: float) -> None:
+    """LARC: g <- (g + wd w) trust |w| / (|g| + wd |w|), of every parameter; as it is where a norm is 0.
+
+    The first step of a bias, which starts at 0, is therefore one of plain SGD, as in apex.
+    """
+    for weight in head.parameters():
+        assert weight.grad is not None
+        size, slope = weight.norm(), weight.grad.norm()
+        if size > 0 and slope > 0:
+            weight.grad.add_(weight, alpha=weight_decay).mul_(trust * size / (slope + weight_decay * size))
 
 
 def cached_steps(

@@ -40,10 +40,11 @@ from samix.learned.frozen import FrozenMixer, Painter
 from samix.learned.losses import EtaBalanced, MaskLoss, eta_balanced, eta_balanced_instances, mask_loss
 from samix.learned.mixer import Adjusting, Mixer, MixerConfig, adjust_mask
 from samix.learned.pseudo import Clusters
-from samix.learned.samix import LearnedMixup, MixerTraining, MomentumCopy, SAMix, Speed
+from samix.learned.samix import LearnedMixup, MixerTraining, MomentumCopy, SAMix
 from samix.learned.samix_c import ClusterMixup, SAMixC
 from samix.learned.samix_i import InstanceMixup, SAMixI
 from samix.learned.shifting import shift_mask
+from samix.learned.speed import Speed
 from samix.learned.watch import MixerWatch
 
 LEARNED: dict[str, type[LearnedMixup]] = {

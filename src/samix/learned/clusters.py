@@ -1,7 +1,9 @@
 """Pseudo labels that follow the encoder: the memory of online deep clustering (ODC, arXiv 2006.10645).
 
 One unit vector and one label per training picture, one centroid per cluster. Every iteration moves the rows
-of a batch and mends clusters that became too small, so labels change little by little.
+of a batch and mends clusters that became too small, so labels change little by little. With `every_epoch`
+labels stay within an epoch, and at its end k-means finds new ones in the features that it brought, as
+DeepCluster-v2 does (arXiv 2006.09882, appendix).
 
 Differs from the original: a split never leaves a half below the minimum while the cluster has enough members
 for two; of a picture that stands twice in a batch, the last key counts; keys that are not finite are ignored.
@@ -174,8 +176,12 @@ class ClusterMemory(Replicated):
         momentum: float = 0.5,
         min_size: int = 20,
         refresh_every: int = 10,
+        every_epoch: bool = False,
     ) -> None:
-        """`momentum` is the weight of a new key; all centroids become means every `refresh_every` updates."""
+        """`momentum` is the weight of a new key; all centroids become means every `refresh_every` updates.
+
+        With `every_epoch` labels come from k-means once an epoch instead.
+        """
         super().__init__()
         _check_sizes(pictures, clusters, min_size)
         if not 0 < momentum <= 1:
@@ -183,6 +189,7 @@ class ClusterMemory(Replicated):
         if refresh_every < 1:
             raise ValueError(f"centroids must be refreshed every 1 or more updates, got {refresh_every}.")
         self.momentum, self.min_size, self.refresh_every = momentum, min_size, refresh_every
+        self.every_epoch, self.epoch = every_epoch, 1
         self.register_buffer("features", torch.zeros(pictures, dim))
         self.register_buffer("labels", torch.zeros(pictures, dtype=torch.long))
         self.register_buffer("centroids", torch.zeros(clusters, dim))
@@ -200,12 +207,16 @@ class ClusterMemory(Replicated):
             raise ValueError(f"the cluster memory holds features of shape {wanted}, got {got}.")
         self.ready.fill_(False)
         self.features.copy_(F.normalize(features.float(), dim=1))
+        self.cluster(seed)
+        self.ready.fill_(True)
+
+    def cluster(self, seed: int) -> None:
+        """Labels and centroids of the features as they are, by k-means."""
         labels = k_means(self.features, len(self.centroids), seed)
         generator = torch.Generator().manual_seed(fold(seed, "clusters"))
         filled = fill_empty(self.features, labels, self.centroids, self.min_size, generator)
         self.labels.copy_(filled.labels)
         self.centroids.copy_(cluster_means(self.features, self.labels, self.centroids))
-        self.ready.fill_(True)
 
     def labels_of(self, index: Index) -> Labels:
         """The pseudo labels of a batch as a copy; read them before the update."""
@@ -216,19 +227,27 @@ class ClusterMemory(Replicated):
     def update(self, index: Index, keys: Embeddings) -> None:
         """Moves a batch towards its keys, labels it anew, refreshes centroids when due, repairs clusters."""
         self._require_ready()
+        self.epoch = max(len(self.labels) // len(index), 1)
         last = last_places(index)
         index, keys = index[last], keys.detach()[last].to(self.features)
         rows = follow_keys(self.features[index], keys, self.momentum)
         self.features[index] = rows
-        self.labels[index] = most_similar(rows, self.centroids)
-
         self.steps += 1
+        if self.every_epoch:
+            return
+
+        self.labels[index] = most_similar(rows, self.centroids)
         if int(self.steps) % self.refresh_every == 0:
             self.centroids.copy_(cluster_means(self.features, self.labels, self.centroids))
         generator = torch.Generator().manual_seed(fold(int(self.steps), "clusters"))
         mended = repair(self.features, self.labels, self.centroids, self.min_size, generator)
         self.labels.copy_(mended.labels)
         self.centroids.copy_(mended.centroids)
+
+    @property
+    def is_due(self) -> bool:
+        """Whether an epoch is over whose features are to be clustered anew."""
+        return self.every_epoch and int(self.steps) % self.epoch == 0
 
     def class_weights(self) -> Float[Tensor, "C"]:
         """w_c ~ (n_c + 1e-5)^(-1/2), summing to 1: large clusters must not swallow the others.

@@ -11,6 +11,7 @@ from torch.nn import functional as F
 from samix.core.checks import check_positive_share, check_words
 from samix.core.distributed import broadcast, gather_constant
 from samix.core.pairing import Pairing
+from samix.core.seeds import fold, seeded
 from samix.core.shapes import Embeddings, Index, Labels, Logits, Scalar
 from samix.learned.clusters import ClusterMemory
 from samix.methods.supervised import linear_head
@@ -28,8 +29,9 @@ class Clusters:
     """Steps between two computations of all centroids."""
     min_size: int = 20
     """Clusters with fewer pictures are dissolved, and a large one is split."""
-    labels: Literal["pseudo", "true"] = "pseudo"
-    """pseudo, or true: the dataset's own labels instead, for the paper's ablation."""
+    labels: Literal["pseudo", "deepcluster", "true"] = "pseudo"
+    """pseudo (ODC: clusters move at every step), deepcluster (k-means of all pictures once an epoch), or
+    true: the dataset's own labels, for the paper's ablation."""
 
     def __post_init__(self) -> None:
         check_words(self, "mixup.clusters")
@@ -47,6 +49,7 @@ class PseudoLabels(nn.Module):
         self.memory = ClusterMemory(
             pictures, config.count, dim,
             momentum=config.momentum, min_size=config.min_size, refresh_every=config.refresh_every,
+            every_epoch=config.labels == "deepcluster",
         )  # fmt: skip
         self.head = linear_head(dim, config.count)
         self.register_buffer("truth", torch.zeros(pictures, dtype=torch.long), persistent=False)
@@ -57,9 +60,18 @@ class PseudoLabels(nn.Module):
 
         k-means may round differently on every process: the first one's clusters count.
         """
+        if self.config.labels == "true" and len(truth.unique()) < 2:
+            raise ValueError(
+                "mixup.clusters.labels is 'true', but the training pictures have no labels. Take pseudo or "
+                "deepcluster, or a set with labels."
+            )
         self.truth.copy_(truth)
         if not bool(self.memory.ready):
             self.memory.initialise(features, seed)
+        self.agree()
+
+    def agree(self) -> None:
+        """Gives every process the first one's clusters."""
         for buffer in self.memory.buffers():
             broadcast(buffer)
 
@@ -89,6 +101,18 @@ class PseudoLabels(nn.Module):
         """Moves the memory of this step's pictures, alike on all processes."""
         self.memory.update(gather_constant(index), gather_constant(keys))
 
+    @torch.no_grad()
+    def after_step(self) -> None:
+        """At the end of an epoch of DeepCluster new labels, in a new order, which a fresh head must learn."""
+        if not self.memory.is_due:
+            return
+        seed = fold(int(self.memory.steps), "clusters")
+        self.memory.cluster(seed)
+        self.agree()
+        with seeded(seed):
+            fresh = linear_head(self.head.in_features, self.head.out_features)
+        self.head.load_state_dict(fresh.state_dict())
+
 
 class KeepsClusters:
     """What models with pseudo labels have in common (`contract.Clustered`)."""
@@ -105,6 +129,11 @@ class KeepsClusters:
         memory = self.pseudo.memory
         features = memory.features if bool(memory.ready) else embed(self.clustered_branch)
         self.pseudo.begin(features, truth, seed)
+
+    def after_step(self, progress: float) -> None:
+        """What the model does, then the clusters."""
+        super().after_step(progress)  # type: ignore[misc]
+        self.pseudo.after_step()
 
     def cluster_labels(self) -> Labels:
         """The cluster of every training picture."""

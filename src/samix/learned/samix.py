@@ -6,7 +6,6 @@ alternating updates of Eqs. (12) and (13). `LearnedMixing` holds what every lear
 joins a classifier.
 """
 
-import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from os import PathLike
@@ -17,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from samix.contract import Around, Context, Losses, Model
-from samix.core.checks import check_positive_share, check_share
+from samix.core.checks import check_share
 from samix.core.mixed import Mixed, blend, blend_pairs, check_batch, partners
 from samix.core.pairing import Pairing, check_alpha, draw_pairing
 from samix.core.renamed import OLD_NAMES, accept_old_names, read_old_name
@@ -25,6 +24,8 @@ from samix.core.schedules import held_cosine
 from samix.core.shapes import AnyLabels, Images, Logits, Maps, Mask, Scalar, Size
 from samix.learned.losses import EtaBalanced, MaskLoss, eta_balanced, evidence_loss, mask_loss, vital_signs
 from samix.learned.mixer import Adjusting, Mixer, MixerConfig, bernoulli
+from samix.learned.speed import Speed
+from samix.learned.wrapping import check_network, warn_of_one_place
 from samix.methods.around.mixing import Mixing
 from samix.methods.supervised import Objective, Supervised, part_of
 from samix.nn.conventions import count_prefix_tokens
@@ -49,20 +50,6 @@ class MomentumCopy:
     def momentum_at(self, progress: float) -> float:
         """The momentum when this share of training is done."""
         return held_cosine(progress, self.momentum, self.momentum_end, self.hold)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Speed:
-    """How much of the data trains the Mixer."""
-
-    fraction: float = 1.0
-    """Part of the batch that trains the Mixer (the paper: 1)."""
-    prob: float = 1.0
-    """Probability per batch of training the Mixer at all (official ViT runs: 0.8)."""
-
-    def __post_init__(self) -> None:
-        check_positive_share(self, "mixup.speed", "fraction")
-        check_share(self, "mixup.speed", "prob")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +78,7 @@ class MixerTraining:
     copy: MomentumCopy = field(default_factory=MomentumCopy)
     """The momentum copy."""
     speed: Speed = field(default_factory=Speed)
-    """How much of the data trains the Mixer."""
+    """What of the Mixer's work is left out."""
 
     mixes: ClassVar[bool] = True
     learned: ClassVar[bool] = True
@@ -158,7 +145,7 @@ class LearnedMixing(Around):
 
     @property
     def frozen_copy(self) -> Any:
-        """What the Mixer reads (its `encoder`) and learns through: a copy without gradients."""
+        """What the Mixer learns through: a copy without gradients."""
         raise TypeError(f"{type(self).__name__} must define frozen_copy.")
 
     @property
@@ -166,9 +153,14 @@ class LearnedMixing(Around):
         """What `frozen_copy` follows after each step; None where the method moves it itself."""
         raise TypeError(f"{type(self).__name__} must define followed.")
 
+    @property
+    def read_encoder(self) -> Encoder:
+        """The encoder whose maps the Mixer reads: the frozen copy's."""
+        return self.frozen_copy.encoder
+
     def maps(self, x: Images) -> Maps:
         """The maps of clean images that the Mixer reads."""
-        return self.frozen_copy.encoder.maps(x)
+        return self.read_encoder.maps(x)
 
     def paint(self, z: Maps, pairing: Pairing, size: Size) -> Mask:
         """The Mixer's masks, before they are adjusted to lam."""
@@ -248,7 +240,7 @@ class LearnedMixing(Around):
 
     def mixer_weights(self) -> tuple[dict[str, Tensor], dict[str, Any]]:
         """The Mixer together with the encoder that it reads, and the Mixer's settings as plain values."""
-        parts = {"mixer": self.mixer, "encoder": self.frozen_copy.encoder.network}
+        parts = {"mixer": self.mixer, "encoder": self.read_encoder.network}
         weights = {f"{part}.{name}": w for part, net in parts.items() for name, w in net.state_dict().items()}
         return weights, asdict(self.settings.mixer)
 
@@ -267,6 +259,7 @@ class SAMix(LearnedMixing):
 
     def __init__(self, method: Supervised, mixer: Mixer, settings: MixerTraining | None = None) -> None:
         super().__init__(method, mixer, settings or self.defaults())
+        self.settings.speed.check(method.objective)
         # In train mode whatever the network was in: eval mode would keep its first batch statistics for good.
         self.momentum = momentum_copy(method).train()
 
@@ -304,27 +297,14 @@ class SAMix(LearnedMixing):
         >>> model.eval()(torch.rand(4, 3, 32, 32)).shape  # in eval mode, without labels: the network's logits
         torch.Size([4, 10])
         """
-        if not isinstance(network, nn.Module):
-            raise ValueError(f"the network must be an nn.Module; got {type(network).__name__}.")
-        if isinstance(network, nn.parallel.DistributedDataParallel):
-            raise ValueError(
-                "the Mixer would lie outside DistributedDataParallel, and every process would train another. "
-                "Wrap the bare network, then the whole: DistributedDataParallel(SAMix.wrap(network, ...))."
-            )
-        if prefix_tokens is None:
-            prefix_tokens = count_prefix_tokens(network)
+        check_network(network)
+        tokens = count_prefix_tokens(network) if prefix_tokens is None else prefix_tokens
         encoder = Encoder(
-            network, layer, channels_last=channels_last, prefix_tokens=prefix_tokens, norm=norm, head=head
+            network, layer, channels_last=channels_last, prefix_tokens=tokens, norm=norm, head=head
         )
         method = Supervised.around(encoder, classes, objective, size)
         channels, _ = encoder.probe(size)
-        seen = run_frozen(encoder, lambda frozen: frozen.maps(frozen.black(size)))
-        if seen.shape[2:] == (1, 1):
-            warnings.warn(
-                f"layer {layer!r} gives a map of 1 x 1 for pictures of {size} pixels: there are no places to "
-                "choose from, and all masks are even. Name an earlier layer.",
-                stacklevel=2,
-            )
+        warn_of_one_place(encoder, size)
         side = size if isinstance(size, int) else min(size)
         model = (settings or cls.defaults()).build(method, Context(channels, side, Mixing))
         return model.to(encoder.black(size).device)
@@ -342,13 +322,12 @@ class SAMix(LearnedMixing):
             return self.method(x, y, progress)
         check_batch(x, y, self.method.classes)
         y, s = y if y.ndim == 1 else y.float(), self.settings
-        with torch.no_grad():
-            z = self.momentum.encoder.maps(x)  # [B, C, h, w] of the clean images
+        z, clean = self.read(x, y)  # [B, C, h, w]
 
         # The encoder learns from fixed masks, Eq. (12).
         pairing = draw_pairing(len(x), s.alpha, per_sample=s.per_sample, device=x.device)
         mixed = self.mix(x, z, pairing, progress)
-        encoder = self.method.mixed_loss(self.method.logits(mixed.x), mixed, x, y)
+        encoder = self.method.mixed_loss(self.method.logits(mixed.x), mixed, x, y, clean)
 
         # The Mixer learns through the frozen momentum copy, Eq. (13).
         losses = Losses(encoder, lam=pairing.lam)
@@ -357,6 +336,14 @@ class SAMix(LearnedMixing):
             return self.judge(x_mix, pairing, x[: len(x_mix)], y[: len(x_mix)])
 
         return self.mixer_step(losses, x, z, progress, judge)
+
+    def read(self, x: Images, y: AnyLabels) -> tuple[Maps, Scalar | None]:
+        """The maps of the clean images and, where the clean branch's pass gives them, its loss."""
+        if self.settings.speed.online_maps:
+            clean, z = self.method.clean_loss_and_maps(x, y)
+            return z, clean
+        with torch.no_grad():
+            return self.maps(x), None
 
     def predict(self, x: Images) -> Logits:
         """The logits of the head that learns from mixed images."""
@@ -376,6 +363,11 @@ class SAMix(LearnedMixing):
     def frozen_copy(self) -> Supervised:
         """The momentum copy of the classifier."""
         return self.momentum
+
+    @property
+    def read_encoder(self) -> Encoder:
+        """The momentum copy's, or the classifier's own where its clean branch gives the maps."""
+        return (self.method if self.settings.speed.online_maps else self.momentum).encoder
 
     @property
     def followed(self) -> Supervised:

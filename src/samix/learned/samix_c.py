@@ -7,9 +7,10 @@ from torch import nn
 from torch.nn import functional as F
 
 from samix.contract import Context
+from samix.core.mixed import Mixed, blend_pairs
 from samix.core.pairing import Pairing
 from samix.core.renamed import OLD_NAMES, accept_old_names
-from samix.core.shapes import Embeddings, Index, Labels, Scalar
+from samix.core.shapes import Embeddings, Images, Index, Labels, Maps, Scalar
 from samix.learned.losses import eta_balanced
 from samix.learned.mixer import Mixer
 from samix.learned.pseudo import Clusters, KeepsClusters, PseudoLabels
@@ -31,6 +32,8 @@ class ClusterMixup(InstanceMixup):
     """Weight of the instances' global term beside the clusters' (ablation)."""
     drop_alike: bool = False
     """Leave negatives with the positive's label out of the instances' term (ablation)."""
+    auto_label: bool = False
+    """The encoder sees plain Mixup of pairs with one pseudo label (the official code's auto_label)."""
 
     def build(self, method: SelfSupervised, context: Context) -> "SAMixC":
         """SAMix-I's parts, and a memory of the training pictures' clusters."""
@@ -58,6 +61,15 @@ class SAMixC(KeepsClusters, SAMixI):
         self.pseudo = PseudoLabels(pictures, dim, settings.clusters)
         if settings.drop_alike and self.bank is None:
             self.bank = Queue(settings.negatives, dim)  # the method's queue knows no labels
+
+    def mix_pairs(self, x: Images, z: Maps, pairing: Pairing, progress: float, index: Index) -> Mixed:
+        """Images under learned masks; where asked for, under the constant mask lam within a cluster."""
+        mixed = super().mix_pairs(x, z, pairing, progress, index)
+        if not self.settings.auto_label:
+            return mixed
+        y, lam = self.pseudo.labels(index), pairing.lam.to(x).view(-1, 1, 1, 1)
+        mask = torch.where((y == y[pairing.index]).view(-1, 1, 1, 1), lam, mixed.mask)
+        return Mixed(blend_pairs(x, pairing.index, mask), mask, pairing)
 
     def judge_embeddings(
         self, mixed: Embeddings, keys: Embeddings, pairing: Pairing, index: Index, seen: Observed

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from samix.contract import Losses, Model
 from samix.core.checks import check_below_one, check_not_negative, check_positive_share
 from samix.core.mixed import Mixed, check_batch
-from samix.core.shapes import AnyLabels, Images, Logits, Maps, Scalar, Size
+from samix.core.shapes import AnyLabels, Features, Images, Logits, Maps, Scalar, Size
 from samix.losses.classification import LabelLoss
 from samix.nn.conventions import as_logits
 from samix.nn.encoder import Encoder, find_layer
@@ -62,6 +62,11 @@ class Objective:
                 f"objective.decoupled must be 0 with objective.binary, got {self.decoupled}: a loss of each "
                 "class by itself couples none, so there is nothing to decouple."
             )
+
+    @property
+    def sees_batch(self) -> bool:
+        """Whether there is a clean branch, and whether it sees every picture of the batch whole."""
+        return self.clean_weight > 0 and self.clean_fraction == self.clean_crop == 1
 
     def mixes_at(self, progress: float) -> bool:
         """Whether pictures are still mixed when this share of training is done.
@@ -151,16 +156,35 @@ class Supervised(Model):
         """Encoder and mixed head as one network, for policies that mix inside it."""
         return nn.Sequential(self.encoder, self.head)
 
-    def mixed_loss(self, logits: Logits, mixed: Mixed, x: Images, y: AnyLabels) -> Scalar:
-        """The loss of the mixed batch's logits plus the weighted clean branch, where there is one."""
-        weight, objective = self.objective.clean_weight, self.objective
-        if not weight:
-            return self.loss.mixed(logits, mixed, y)
-        # A pass of its own: clean and mixed images have different batch statistics.
-        count = part_of(len(x), objective.clean_fraction)
-        features = self.encoder(random_crop(x[:count], objective.clean_crop))
-        clean = (self.head if self.clean_head is None else self.clean_head)(features)
-        return self.loss.mixed(logits, mixed, y) + weight * self.loss.clean(clean, y[:count])
+    def mixed_loss(
+        self, logits: Logits, mixed: Mixed, x: Images, y: AnyLabels, clean: Scalar | None = None
+    ) -> Scalar:
+        """The loss of the mixed batch's logits plus the clean branch's, where there is one.
+
+        `clean` is the clean branch's loss, where its pass has been run already.
+        """
+        loss = self.loss.mixed(logits, mixed, y)
+        if not self.objective.clean_weight:
+            return loss
+        return loss + (self.clean_loss(x, y) if clean is None else clean)
+
+    def clean_loss(self, x: Images, y: AnyLabels) -> Scalar:
+        """The weighted loss of the clean branch, on as much of the batch as it sees.
+
+        A pass of its own: clean and mixed images have different batch statistics.
+        """
+        count = part_of(len(x), self.objective.clean_fraction)
+        return self.weigh_clean(self.encoder(random_crop(x[:count], self.objective.clean_crop)), y[:count])
+
+    def clean_loss_and_maps(self, x: Images, y: AnyLabels) -> tuple[Scalar, Maps]:
+        """The same of a branch that sees the whole batch, and the layer-l maps of its pass, detached."""
+        features, z = self.encoder.output_and_maps(x)
+        return self.weigh_clean(features, y), z
+
+    def weigh_clean(self, features: Features, y: AnyLabels) -> Scalar:
+        """The weighted loss of clean images with these features."""
+        head = self.head if self.clean_head is None else self.clean_head
+        return self.objective.clean_weight * self.loss.clean(head(features), y)
 
     def forward(self, x: Images, y: AnyLabels, progress: float = 0.0) -> Losses:
         """Plain training."""

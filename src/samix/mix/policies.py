@@ -78,5 +78,6 @@ def find_policy(policy: str | Policy) -> Policy:
     if policy == "samix-p":
         raise ValueError("'samix-p' is a trained Mixer: Mix(samix.load_mixer('runs/...'), classes).")
     if policy not in MIXUPS:
-        raise ValueError(f"unknown mixup {suggest(policy, MIXUPS)}")
+        trained = "A trained Mixer: Mix(samix.load_mixer(NAME), classes)."
+        raise ValueError(f"unknown mixup {suggest(policy, MIXUPS)} {trained}")
     return MIXUPS[policy]()

@@ -6,6 +6,7 @@ The command line, the drop-in, the invariant tests, the benchmarks and the repor
 from samix._moved import find_moved
 from samix.core.mixed import Mixed, Parents, blend
 from samix.mixups.alignmix import AlignMix
+from samix.mixups.attended import MixupTokenMix, MixupTransMix
 from samix.mixups.attentivemix import AttentiveMix
 from samix.mixups.augmix import AugMix
 from samix.mixups.base import Hints, Policy
@@ -69,6 +70,8 @@ __all__ = [
     "MixUp",
     "Mixed",
     "MixupCutMix",
+    "MixupTokenMix",
+    "MixupTransMix",
     "Parents",
     "PatchUp",
     "Policy",

@@ -28,7 +28,8 @@ class Hints(NamedTuple):
     saliency: Saliency | None = None
     """Gradient of the loss with respect to the images: root mean square over the channels."""
     attention: AttentionMap | None = None
-    """Attention of the class token to the patches of each image, mean over heads; sums to 1."""
+    """Attention of the class token to the patches of each image, mean over heads; sums to 1. Without a class
+    token the attention that each position receives."""
     maps: Maps | None = None
     """The last feature maps of a network that knows the images."""
     teacher: Callable[[Tensor], Tensor] | None = None

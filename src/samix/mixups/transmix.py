@@ -4,7 +4,8 @@
 
 M is the box mask (1 keeps the first image), shrunk to the token grid by nearest sampling; A_i is the class
 token's attention to the patches of mixed image i in the last block, mean over heads, before attention
-dropout. It comes from the same forward pass that gives the loss and carries no gradient.
+dropout. It comes from the same forward pass that gives the loss and carries no gradient. In a network without
+class token (Swin) A_i is the attention that each position receives, where the paper adds a class token.
 
 Checked against Beckschen/TransMix. The paper's text weighs by attention alone (w = 0); the code, and so our
 default, uses w = 1/2. The code mixes some batches by mixup instead:
@@ -36,7 +37,7 @@ def covered_attention(mask: Mask, attention: AttentionMap) -> PerSample:
 
 @dataclass(frozen=True, kw_only=True)
 class TransMix(Policy):
-    """CutMix for transformers with a class token; label weights from their attention to the mixed images."""
+    """CutMix for transformers; label weights from their attention to the mixed images."""
 
     area_weight: float = 0.5
     """w: how much the area of the box counts for the label; the rest is attention (paper's text: 0)."""

@@ -103,7 +103,22 @@ class Encoder(nn.Module):
 
     def maps(self, x: Images) -> Maps:
         """The layer's map [B, C, h, w], without running what lies behind it."""
-        output = read_layer(self.network, self.layer, x)
+        return self.read_map(read_layer(self.network, self.layer, x), x)
+
+    def output_and_maps(self, x: Images) -> tuple[Features, Maps]:
+        """The output and, from the same pass, the layer's map [B, C, h, w], detached."""
+        passed: list[Tensor] = []
+
+        def keep(module: nn.Module, inputs: Any, output: Any) -> None:
+            passed.append(as_tensor(output).detach().clone())  # the next layer may write into its input
+
+        with one_more_hook(find_layer(self.network, self.layer), "_forward_hooks", keep):
+            features = self.output(x)
+        with torch.no_grad():
+            return features, self.read_map(passed[0], x)
+
+    def read_map(self, output: Any, x: Images) -> Maps:
+        """The map that the layer's output for the images is, normalised where the tokens are."""
         if self.norm is not None:
             output = find_layer(self.network, self.norm)(output)
         return self.as_map(output, x)
@@ -208,21 +223,28 @@ def read_input(network: nn.Module, layer: str, x: Tensor) -> Tensor:
 
 
 def run_until(network: nn.Module, layer: str, kind: str, stop: Callable[..., None], x: Tensor) -> Any:
-    """Runs the network until `stop`, for this pass the last hook of its kind, has `Reached` its value.
+    """Runs the network until `stop`, for this pass the last hook of its kind, has `Reached` its value."""
+    with one_more_hook(find_layer(network, layer), kind, stop):
+        try:
+            network(x)
+        except Reached as reached:
+            return reached.output
+    raise RuntimeError(f"layer '{layer}' was not run by the network's forward pass.")
 
-    The layer holds other hooks meanwhile: torch.compile can trace that, but no registration of a hook. It
-    would put the layer's own back as a plain dict, which takes no hooks any more, so it is given a copy.
+
+@contextmanager
+def one_more_hook(module: nn.Module, kind: str, hook: Callable[..., None]) -> Iterator[None]:
+    """While it lasts, the module has one more hook, the last of its kind.
+
+    The module holds other hooks meanwhile: torch.compile can trace that, but no registration of a hook. It
+    would put the module's own back as a plain dict, which takes no hooks any more, so it is given a copy.
     """
-    module = find_layer(network, layer)
     hooks = getattr(module, kind)
-    setattr(module, kind, OrderedDict([*hooks.items(), (-1, stop)]))
+    setattr(module, kind, OrderedDict([*hooks.items(), (-1, hook)]))
     try:
-        network(x)
-    except Reached as reached:
-        return reached.output
+        yield
     finally:
         setattr(module, kind, OrderedDict(hooks) if torch.compiler.is_compiling() else hooks)
-    raise RuntimeError(f"layer '{layer}' was not run by the network's forward pass.")
 
 
 @contextmanager

@@ -1,4 +1,5 @@
-"""MoCo v3's transformer (arXiv 2104.02057): fixed positions and a frozen, random patch projection."""
+"""MoCo v3's transformer (arXiv 2104.02057): fixed positions, a frozen, random patch projection, and its first
+weights."""
 
 from typing import Any
 
@@ -18,9 +19,31 @@ def moco_vit(name: str = "vit_small_patch16_224", heads: int = 12, size: int = 2
     positions = sine_cosine_positions(grid[0], grid[1], width)
     with torch.no_grad():
         network.pos_embed.copy_(torch.cat([torch.zeros(1, width), positions])[None])
+    init_weights(network)
     network.pos_embed.requires_grad_(False)
     network.patch_embed.requires_grad_(False)
     return network
+
+
+@torch.no_grad()
+def init_weights(network: nn.Module) -> None:
+    """First weights as in MoCo v3's own code: U(-a, a) with a = sqrt(6 / (inputs + outputs)), biases 0.
+
+    Queries, keys and values count as three layers, and the patches as a linear layer of their pixels. timm's
+    are normal with a deviation of .02 everywhere, and half as wide for patches, which stay as they are here.
+    """
+    for name, layer in network.named_modules():
+        if isinstance(layer, nn.Linear):
+            outputs, inputs = layer.weight.shape
+            bound = (6 / (inputs + outputs // (3 if name.endswith("qkv") else 1))) ** 0.5
+        elif isinstance(layer, nn.Conv2d):
+            bound = (6 / (layer.weight[0].numel() + len(layer.weight))) ** 0.5
+        else:
+            continue
+        nn.init.uniform_(layer.weight, -bound, bound)
+        if layer.bias is not None:
+            nn.init.zeros_(layer.bias)
+    nn.init.normal_(network.cls_token, std=1e-6)  # type: ignore[arg-type]
 
 
 def sine_cosine_positions(height: int, width: int, channels: int) -> Tensor:

@@ -3,19 +3,27 @@
 from samix.engine.pretraining import Pretraining
 from samix.engine.recipe import Recipe
 from samix.engine.training import Training
+from samix.recipes.ablations import PETS_PARTS, TINY_PARTS
 from samix.recipes.base import Family, as_published, row, speedy
 from samix.recipes.base import find_recipe as _find_recipe
 from samix.recipes.cifar10_small import CIFAR10_LONG, CIFAR10_SMALL
 from samix.recipes.embedded import DEMO, DIGITS
 from samix.recipes.few_photos import FLOWERS_LITE0, PETS_LITE0
-from samix.recipes.imagenet import IMAGENET_R18, IMAGENET_R50
+from samix.recipes.imagenet import IMAGENET
+from samix.recipes.inat_places import INAT_PLACES
 from samix.recipes.mixers import MIXER, SSL_MIXER
+from samix.recipes.modern import IMAGENET_DEIT_S, IMAGENET_R50_A3, IMAGENET_R50_A3_MBCE, IMAGENET_SWIN_T
 from samix.recipes.own_pictures import FOLDER
-from samix.recipes.small_images import CIFAR100_R18, TINY_R18
+from samix.recipes.small_images import CIFAR100_R18, FINE_GRAINED, SMALL_IMAGES, TINY_R18
+from samix.recipes.ssl_ablations import ABLATIONS_SSL
 from samix.recipes.ssl_base import PRESETS, Preset, PretrainingFamily
 from samix.recipes.ssl_base import find_pretraining as _find_pretraining
-from samix.recipes.ssl_paper import IMAGENET_R50_SSL, IMAGENET_VIT_SSL, TINY_R18_SSL
+from samix.recipes.ssl_imagenet import IMAGENET_SSL
+from samix.recipes.ssl_methods import METHODS_SSL
 from samix.recipes.ssl_small import SSL_DEMO, SSL_FOLDER, SSL_SMALL
+from samix.recipes.ssl_stl10 import STL10_SSL
+from samix.recipes.ssl_studies import STUDIES_SSL
+from samix.recipes.ssl_vit import VIT_SSL
 
 RECIPES: dict[str, Family] = {
     "demo": DEMO,
@@ -24,21 +32,30 @@ RECIPES: dict[str, Family] = {
     "mixer": MIXER,
     "flowers-lite0": FLOWERS_LITE0,
     "pets-lite0": PETS_LITE0,
+    "pets-parts": PETS_PARTS,
     "cifar10-small": CIFAR10_SMALL,
     "cifar10-long": CIFAR10_LONG,
-    "cifar100-r18": CIFAR100_R18,
-    "tiny-r18": TINY_R18,
-    "imagenet-r18": IMAGENET_R18,
-    "imagenet-r50": IMAGENET_R50,
+    **SMALL_IMAGES,
+    "tiny-r18-parts": TINY_PARTS,
+    **FINE_GRAINED,
+    **IMAGENET,
+    **INAT_PLACES,
+    "imagenet-r50-a3": IMAGENET_R50_A3,
+    "imagenet-r50-a3-mbce": IMAGENET_R50_A3_MBCE,
+    "imagenet-deit-s": IMAGENET_DEIT_S,
+    "imagenet-swin-t": IMAGENET_SWIN_T,
 }
 PRETRAININGS: dict[str, PretrainingFamily] = {
     "ssl-demo": SSL_DEMO,
     "ssl-small": SSL_SMALL,
     "ssl-folder": SSL_FOLDER,
     "ssl-mixer": SSL_MIXER,
-    "tiny-r18-ssl": TINY_R18_SSL,
-    "imagenet-r50-ssl": IMAGENET_R50_SSL,
-    "imagenet-vit-ssl": IMAGENET_VIT_SSL,
+    **STL10_SSL,
+    **IMAGENET_SSL,
+    **METHODS_SSL,
+    **VIT_SSL,
+    **ABLATIONS_SSL,
+    **STUDIES_SSL,
 }
 
 
@@ -65,11 +82,12 @@ __all__ = [
     "DEMO",
     "DIGITS",
     "FLOWERS_LITE0",
+    "PETS_PARTS",
     "FOLDER",
-    "IMAGENET_R18",
-    "IMAGENET_R50",
-    "IMAGENET_R50_SSL",
-    "IMAGENET_VIT_SSL",
+    "IMAGENET_DEIT_S",
+    "IMAGENET_R50_A3",
+    "IMAGENET_R50_A3_MBCE",
+    "IMAGENET_SWIN_T",
     "MIXER",
     "PETS_LITE0",
     "PRESETS",
@@ -79,8 +97,8 @@ __all__ = [
     "SSL_FOLDER",
     "SSL_MIXER",
     "SSL_SMALL",
+    "TINY_PARTS",
     "TINY_R18",
-    "TINY_R18_SSL",
     "Family",
     "Preset",
     "Pretraining",

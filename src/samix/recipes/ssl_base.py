@@ -7,11 +7,13 @@ from samix.core.words import suggest, suggest_recipe
 from samix.engine.pretraining import VIEW_POLICIES, Pretraining
 from samix.engine.recipe import Recipe, choice_name, policy_name
 from samix.methods.ssl.base import Terms
-from samix.mixups import CutMix, MixUp, MixupCutMix
+from samix.mixups import MIXUPS, CutMix, MixUp, MixupCutMix
+from samix.mixups.published import DataSet, published
+from samix.recipes.paper import NO_CELLS, Cells
 
 
 class Preset(NamedTuple):
-    """A published method that is a policy and its terms."""
+    """A published method, or a row of a study, that is a policy and its terms."""
 
     mixup: Any
     terms: Terms
@@ -37,9 +39,14 @@ class PretrainingFamily(NamedTuple):
     methods: dict[str, Pretraining]
     """A plain recipe per method; the first is the default."""
     mixups: dict[str, Any]
-    """Settings of mixups that differ from their defaults here."""
+    """Settings of mixups that differ from their defaults here, and variants under names of their own; a
+    `Preset` brings terms along."""
     rows: tuple[str, ...]
-    """The rows that are measured; every other METHOD+MIXUP works as well."""
+    """The rows that are measured, here or in the paper; every other METHOD+MIXUP works as well."""
+    cells: Cells = NO_CELLS
+    """The numbers of the paper's tables that rows reproduce."""
+    published: DataSet | None = None
+    """Hand-made mixups without settings here are as in the paper's tables of that name; None: as they are."""
 
 
 def find_pretraining(
@@ -55,21 +62,23 @@ def find_pretraining(
     mixup = mixup or row_mixup or "plain"
     if method not in family.methods:
         raise ValueError(f"unknown method {suggest(method, family.methods)}")
-    if mixup not in (*VIEW_POLICIES, *PRESETS):
-        raise ValueError(f"unknown mixup {suggest(mixup, [*VIEW_POLICIES, *PRESETS])}")
+    known = dict.fromkeys([*VIEW_POLICIES, *PRESETS, *family.mixups])
+    if mixup not in known:
+        raise ValueError(f"unknown mixup {suggest(mixup, known)}")
     full = f"{family_name}/{method}" + ("" if mixup == "plain" else f"+{mixup}")
-    return full, with_mixup(family.methods[method], mixup, family.mixups)
+    return full, with_mixup(family, method, mixup)
 
 
-def with_mixup(base: Pretraining, mixup: str, settings: dict[str, Any]) -> Pretraining:
-    """The plain recipe with a mixup: the family's settings, a preset, or the mixup's own defaults."""
+def with_mixup(family: PretrainingFamily, method: str, mixup: str) -> Pretraining:
+    """A method's plain recipe with a mixup: the family's settings, a preset, as published, or by default."""
+    base, settings = family.methods[method], family.mixups.get(mixup, PRESETS.get(mixup))
     if mixup == "plain":
         return base
-    if mixup in settings:
-        return replace(base, mixup=settings[mixup])
-    if mixup in PRESETS:
-        return replace(base, mixup=PRESETS[mixup].mixup, terms=PRESETS[mixup].terms)
-    return replace(base, mixup=VIEW_POLICIES[mixup]())
+    if isinstance(settings, Preset):
+        return replace(base, mixup=settings.mixup, terms=settings.terms)
+    if settings is None and family.published is not None and mixup in MIXUPS:
+        settings = published(mixup, family.published)
+    return replace(base, mixup=VIEW_POLICIES[mixup]() if settings is None else settings)
 
 
 def row_of(recipe: Recipe) -> str:

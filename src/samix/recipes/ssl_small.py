@@ -6,11 +6,20 @@ samix pretrain ssl-folder --data.root FOLDER   any folder of pictures, no labels
 """
 
 from dataclasses import replace
+from typing import Any
 
 from samix.data import Data
 from samix.engine.optim import Optimizer
 from samix.engine.pretraining import Pretraining
-from samix.learned import ClusterMixup, Clusters, InstanceMixup, MaskLoss, MixerConfig
+from samix.learned import (
+    ClusteredInterIntra,
+    ClusteredPuzzleMix,
+    ClusterMixup,
+    Clusters,
+    InstanceMixup,
+    MaskLoss,
+    MixerConfig,
+)
 from samix.methods.ssl import (
     BYOLConfig,
     MethodSettings,
@@ -53,14 +62,17 @@ def small_methods(base: Pretraining, queue: int, hidden: int) -> dict[str, Pretr
     return recipes | {"swav": swav}
 
 
-def small_mixups(clusters: int) -> dict[str, InstanceMixup | MixUp | CutMix]:
-    """Mixers that wake up within a short run."""
+def small_mixups(count: int) -> dict[str, Any]:
+    """Mixers that wake up within a short run, and pseudo labels of so few pictures."""
     mixer, mask = MixerConfig(init_std=0.1), MaskLoss(beta=0.3, beta_end=0.0, variance=0.0)
+    clusters = Clusters(count=count, min_size=5)
     return {
         "mixup": MixUp(alpha=1.0),
         "cutmix": CutMix(alpha=1.0, box="paper"),
         "samix-i": InstanceMixup(mixer=mixer, mask=mask),
-        "samix-c": ClusterMixup(mixer=mixer, mask=mask, clusters=Clusters(count=clusters, min_size=5)),
+        "samix-c": ClusterMixup(mixer=mixer, mask=mask, clusters=clusters),
+        "inter-intra": ClusteredInterIntra(clusters=clusters),
+        "puzzlemix-pl": ClusteredPuzzleMix(clusters=clusters),
     }
 
 
@@ -97,13 +109,13 @@ FOLDER = Pretraining(
 SSL_DEMO = PretrainingFamily(
     "Pre-training on the embedded digits, small ResNet of width 8, 30 epochs; a minute or two on a CPU.",
     small_methods(DEMO, queue=600, hidden=64),
-    small_mixups(clusters=24),
+    small_mixups(count=24),
     MEASURED,
 )
 SSL_SMALL = PretrainingFamily(
     "Pre-training on 5,000 CIFAR-10 pictures at 16 px, small ResNet of width 16, 20 epochs, CPU, minutes.",
     small_methods(CIFAR, queue=500, hidden=256),
-    small_mixups(clusters=50),
+    small_mixups(count=50),
     MEASURED,
 )
 SSL_FOLDER = PretrainingFamily(

@@ -99,13 +99,15 @@ def check_picture(picture: Tensor) -> None:
         )
 
 
-def save_classifier(folder: Path, encoder: Encoder, head: nn.Linear, network: Network, seen: Seen) -> None:
+def save_classifier(
+    folder: Path, encoder: Encoder, head: nn.Linear, network: Network, seen: Seen, place: str = CLASSIFIER
+) -> None:
     """Writes the folder classifier/ of a run: config.json as timm reads it, and model.safetensors."""
-    place = own_folder(folder, CLASSIFIER)
+    own = own_folder(folder, place)
     described = {"encoder": asdict(network), "head": head_name(encoder.network), **seen.described}
-    save_weights(place / CLASSIFIER_WEIGHTS, whole_weights(encoder.network, head), described)
+    save_weights(own / CLASSIFIER_WEIGHTS, whole_weights(encoder.network, head), described)
     text = json.dumps(for_timm(encoder.network, head, network.name, seen) | {"samix": described}, indent=2)
-    write_text(place / DESCRIPTION, text + "\n")
+    write_text(own / DESCRIPTION, text + "\n")
 
 
 def load_classifier(source: PathLikes) -> Classifier:

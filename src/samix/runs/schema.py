@@ -84,7 +84,7 @@ Schema = Mapping[str, Kind]
 SETTINGS: Schema = {
     "mixup": NAMED,
     "method": NAMED,
-    **dict.fromkeys(("data", "encoder", "optimizer", "machine", "objective", "terms"), GROUP),
+    **dict.fromkeys(("data", "encoder", "optimizer", "machine", "objective", "terms", "crops"), GROUP),
     **dict.fromkeys(("epochs", "batch_size"), COUNT),
     "seed": WHOLE,
 }

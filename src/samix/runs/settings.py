@@ -3,11 +3,19 @@
 from collections.abc import Iterator
 from typing import Any
 
-from samix.core.renamed import ADDED, ADDED_FIELDS, ADDED_TO_POLICIES, ADDED_TO_RECIPES, OLD_NAMES, rename
+from samix.core.renamed import (
+    ADDED,
+    ADDED_FIELDS,
+    ADDED_TO_POLICIES,
+    ADDED_TO_PRETRAININGS,
+    ADDED_TO_RECIPES,
+    OLD_NAMES,
+    rename,
+)
 
 MOST = 5
 """How many differences are listed."""
-LEARNED_ON_MACHINE = ("precision", "accumulate", "devices", "nodes")
+LEARNED_ON_MACHINE = ("precision", "accumulate", "devices", "nodes", "sync_norm")
 """What of the machine changes what is learned."""
 NOT_LEARNED_FROM = ("eval_every", "tested_last", "save_every", "data.root", "data.workers")
 """Settings that change where or when a run works, not what it learns."""
@@ -45,22 +53,30 @@ def modernise(values: dict[str, Any]) -> dict[str, Any]:
     """Settings as an older version wrote them under the names of today."""
     known = {group: new for group, new in ADDED_TO_RECIPES.items() if isinstance(values.get(group), dict)}
     whole = "batch_size" in values  # a part of the settings stays one
-    values = (
-        (ADDED_FIELDS if whole else {})
-        | values
-        | {group: new | values[group] for group, new in known.items()}
-    )
+    fields = ADDED_FIELDS | (ADDED_TO_PRETRAININGS if "method" in values else {}) if whole else {}
+    values = fields | values | {group: new | values[group] for group, new in known.items()}
     mixup = values.get("mixup")
     if not isinstance(mixup, dict):
         return values
+    own = ADDED_TO_POLICIES.get(str(mixup.get("name")), {}) if whole else {}
     if mixup.get("name") not in LEARNED_MIXUPS:
-        added = ADDED_TO_POLICIES.get(str(mixup.get("name")), {}) if whole else {}
-        return values | {"mixup": added | mixup}
+        return values | {"mixup": completed(mixup, own)}
     if wrong := [group for group in LEARNED_GROUPS if not isinstance(mixup.get(group, {}), dict)]:
         raise ValueError(f"mixup.{wrong[0]} must be settings by name, got {mixup[wrong[0]]!r}.")
     renamed = rename(mixup, OLD_NAMES)
     added = {group: new | renamed[group] for group, new in ADDED.items() if group in renamed}
-    return values | {"mixup": renamed | added}
+    return values | {"mixup": own | renamed | added}
+
+
+def completed(values: dict[str, Any], added: dict[str, Any]) -> dict[str, Any]:
+    """The values with what came later, also inside their groups.
+
+    >>> completed({"policy": {"alpha": 1}}, {"policy": {"inter": "cutmix"}, "box": "paper"})
+    {'box': 'paper', 'policy': {'inter': 'cutmix', 'alpha': 1}}
+    """
+    groups = {name: new for name, new in added.items() if isinstance(values.get(name), dict)}
+    inside = {name: completed(values[name], new) for name, new in groups.items()}
+    return {name: new for name, new in added.items() if name not in groups} | values | inside
 
 
 def differences(old: dict[str, Any], new: dict[str, Any], prefix: str = "") -> list[str]:

@@ -290,7 +290,7 @@ def test_error_policies_that_need_labels(selfsup, two_views, policy):
 
 
 def test_error_attention_of_a_network_without_it(selfsup, two_views):
-    with pytest.raises(ValueError, match="needs attention of a class token"):
+    with pytest.raises(ValueError, match="needs attention, which"):
         SelfMixing(selfsup("byol"), TransMix())(*two_views())
 
 
@@ -374,3 +374,27 @@ def test_value_after_step_and_groups_are_the_methods(selfsup):
 def test_error_bad_terms(fields, message):
     with pytest.raises(ValueError, match=message):
         replace(Terms(), **fields)
+
+
+@pytest.mark.parametrize("name", ["moco-v2", "moco-v3", "byol"])
+def test_value_mixed_images_may_pass_first(selfsup, two_views, name):
+    """The same loss in the other order; the running statistics end on the pass that came last."""
+    orders, losses, statistics = (False, True), [], []
+    for mixed_first in orders:
+        torch.manual_seed(5)
+        model = SelfMixing(selfsup(name), MixUp(), Terms(mixed_first=mixed_first))
+        seen, network = [], model.method.encoder.network
+        network.register_forward_pre_hook(lambda module, inputs, seen=seen: seen.append(inputs[0]))
+        torch.manual_seed(6)
+        losses.append(float(model(*two_views()).encoder))
+        statistics.append([bool(torch.equal(x, two_views()[0][:4])) for x in seen])
+    assert losses[0] == pytest.approx(losses[1], rel=1e-5)
+    directions = len(statistics[0]) // 2
+    assert statistics[0][0] and statistics[1].index(True) == directions
+
+
+@pytest.mark.parametrize("name", ["simclr", "simsiam", "swav"])
+def test_error_mixed_images_pass_first_where_targets_come_from_elsewhere(selfsup, two_views, name):
+    model = SelfMixing(selfsup(name), MixUp(), Terms(mixed_first=True))
+    with pytest.raises(ValueError, match=r"terms\.mixed_first needs a momentum branch"):
+        model(*two_views())

@@ -160,3 +160,13 @@ def test_gradient_never_reaches_keys_or_queue(selfsup, two_views):
 def test_error_bad_settings_are_refused_by_name(field, value, allowed):
     with pytest.raises(ValueError, match=rf"method\.{field} must {allowed}, got {value}"):
         MoCoV2(**{field: value})
+
+
+def test_value_groups_are_those_of_all_processes(monkeypatch):
+    """Eight groups on four processes: two on each, which see as many pictures as eight processes' would."""
+    monkeypatch.setattr("samix.methods.ssl.moco.world", lambda: 4)
+    method = MoCoV2(queue=4, dim=3, hidden=5, norm_groups=8).build(build_encoder("small-resnet", width=4), 32)
+    groups = {m.groups for m in method.branch.modules() if isinstance(m, SplitBatchNorm)}
+    assert groups == {2}
+    method = MoCoV2(queue=4, dim=3, hidden=5, norm_groups=4).build(build_encoder("small-resnet", width=4), 32)
+    assert not any(isinstance(m, SplitBatchNorm) for m in method.branch.modules())

@@ -7,9 +7,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from samix.data.ssl_views import SmallCrops, pack, unpack
 from samix.losses.codes import sinkhorn_codes
-from samix.methods.ssl.base import views_of
+from samix.methods.around.self_mixing import SelfMixing
+from samix.methods.ssl.base import Terms, views_of
 from samix.methods.ssl.swav import SwAV, SwAVConfig
+from samix.mixups import MixUp
 
 
 def loop_codes(scores: Tensor, epsilon: float = 0.05, rounds: int = 3) -> list[list[float]]:
@@ -130,3 +133,46 @@ def test_value_without_a_store_there_is_none(selfsup):
 def test_error_bad_settings_are_refused_by_name(field, value, allowed):
     with pytest.raises(ValueError, match=rf"method\.{field} must {allowed}, got {value}"):
         SwAVConfig(**{field: value})
+
+
+def with_crops(method: SwAV, count: int = 3) -> Tensor:
+    """The method takes so many crops of 8 px; small crops of 3 pictures in canvases of 16 px, packed."""
+    method.crops = SmallCrops(count=count, size=8)
+    return pack([torch.rand(3, 3, 8, 8) for _ in range(count)], 16)
+
+
+@pytest.mark.parametrize("count", [1, 6])
+def test_value_small_crops_predict_the_codes_of_both_views(selfsup, two_views, count):
+    """L = sum_a 1 / (V - 1) sum_{v != a} CE(Q_a, s_v) / 2 over V = 2 + count views and crops."""
+    method, (x, index) = selfsup("swav"), two_views(3)
+    canvases = with_crops(method, count)
+    whole = scores_of(method, x)
+    crops = list(
+        F.linear(F.normalize(method.branch(torch.cat(unpack(canvases, method.crops, 3))), dim=1),
+                 method.prototypes.weight).chunk(count)
+    )  # fmt: skip
+    codes, expected = [loop_codes(scores) for scores in whole], 0.0
+    for a in (0, 1):
+        others = [whole[1 - a], *crops]
+        expected += sum(loop_cross_entropy(codes[a], scores) for scores in others) / len(others) / 2
+    assert method(torch.cat([x, canvases]), index).encoder.item() == pytest.approx(expected, rel=1e-3)
+
+
+def test_value_small_crops_are_not_mixed(selfsup, two_views):
+    """The mixed term is that of two views; crops only join the clean loss."""
+    method, (x, index) = selfsup("swav").eval(), two_views(3)
+    torch.manual_seed(2)
+    plain = SelfMixing(method, MixUp(), Terms(base=0.0))(x, index).encoder
+    canvases = with_crops(method)
+    torch.manual_seed(2)
+    mixed = SelfMixing(method, MixUp(), Terms(base=0.0))(torch.cat([x, canvases]), index).encoder
+    torch.testing.assert_close(mixed, plain)
+    both = SelfMixing(method, MixUp())(torch.cat([x, canvases]), index).encoder
+    assert not torch.equal(both, plain) and both.isfinite()
+
+
+def test_error_canvases_of_another_number(selfsup, two_views):
+    method, (x, index) = selfsup("swav"), two_views(3)
+    canvases = with_crops(method)
+    with pytest.raises(ValueError, match=r"3 small crops of 3 pictures come in 3 canvases of 16 px .*got 2"):
+        method(torch.cat([x, canvases[:2]]), index)

@@ -8,7 +8,8 @@ mixed first view:
                      + 1/2 [l(q_m, k_m; i) + c_i l(q_m, k_m; j)] / (1 + c_i)
     c_i = min(lam_i, 1 - lam_j) + min(1 - lam_i, lam_j), the content that mixtures i and j share
 
-l is the method's contrast: over all keys of the batch (MoCo v3), or over one key and the queue (MoCo).
+l is the method's contrast: over all keys of the batch (MoCo v3), or over one key and the queue (MoCo). SimCLR
+has no momentum branch: its keys are online embeddings with gradients, and l is NT-Xent with both its sides.
 
 Differs from OliverRensu/SDMP: images are mixed (its last version never pastes), positives are weighed as in
 its version 0.1, lam_j is that of the image's true partner, and ResizeMix shrinks by nearest sampling.
@@ -24,15 +25,22 @@ from torch.nn import functional as F
 
 from samix.contract import Around, Context, Losses, Model
 from samix.core.checks import check_fields
-from samix.core.distributed import gather_constant, own_places, shared_permutation, world
+from samix.core.distributed import gather, gather_constant, own_places, shared_permutation, world
 from samix.core.mixed import Mixed, Parents, blend
 from samix.core.pairing import Pairing, check_alpha, draw_lam
 from samix.core.shapes import Embeddings, Images, Index, Mask, PerSample, RandomSource
 from samix.core.words import suggest
-from samix.losses.contrastive import AllRows, in_batch_nce_per_sample, info_nce_per_sample, over_parents
+from samix.losses.contrastive import (
+    AllRows,
+    in_batch_nce_per_sample,
+    info_nce_per_sample,
+    nt_xent_per_sample,
+    over_parents,
+)
 from samix.methods.ssl.base import Observed, SelfSupervised, Views, views_of
 from samix.methods.ssl.moco import MoCo
 from samix.methods.ssl.mocov3 import MoCoV3
+from samix.methods.ssl.simclr import SimCLR
 from samix.mixups.base import mean_of
 from samix.mixups.mixup import constant_mask
 from samix.mixups.resizemix import draw_box, shrink_into
@@ -109,10 +117,10 @@ class SDMP(Around):
 
     def __init__(self, method: SelfSupervised, config: SDMPConfig | None = None) -> None:
         super().__init__(method)
-        if not isinstance(method, MoCo | MoCoV3):
+        if not isinstance(method, MoCo | MoCoV3 | SimCLR):
             raise ValueError(
-                f"SDMP needs negatives and a momentum branch for keys of mixed images, which "
-                f"{type(method).__name__} does not have. Choose MoCo v1, v2 or v3 as --method."
+                f"SDMP needs negatives beside its mixed keys, and {type(method).__name__} has none. Choose "
+                "SimCLR or MoCo v1, v2 or v3 as --method."
             )
         self.config = config or SDMPConfig()
 
@@ -131,9 +139,7 @@ class SDMP(Around):
         second_mixed, mask = mix_with(second, gather_constant(second)[other], lam, policy)
         lam = mean_of(mask)
 
-        query, mixed = method.predict(first), method.predict(second_mixed)
-        k_1, k_2, k_m = self.keys(first), self.keys(second), self.keys(first_mixed)
-
+        query, mixed, k_1, k_2, k_m = self.embed(first, second, first_mixed, second_mixed)
         negatives = None if method.queue is None else method.queue.read()
         against = partial(self.contrast, negatives=negatives)
         content = shared_content(lam, gather_constant(lam)[other])
@@ -143,6 +149,19 @@ class SDMP(Around):
         to_mixed = over_parents(partial(against, mixed, k_m), Parents(pair, share_and_rest(share)))
         method.remember(Observed((), (k_2[own],)))
         return Losses(clean + (to_clean + to_mixed) / 2, lam=lam)
+
+    def embed(
+        self, first: Images, second: Images, first_mixed: Images, second_mixed: Images
+    ) -> tuple[Embeddings, Embeddings, AllRows, AllRows, AllRows]:
+        """q and q_m of this process's images, and k_1, k_2, k_m of those of all processes."""
+        method = self.method
+        if not isinstance(method, SimCLR):
+            query, mixed = method.predict(first), method.predict(second_mixed)
+            return query, mixed, self.keys(first), self.keys(second), self.keys(first_mixed)
+        # Both views in one pass, clean ones and mixed ones apart, as SimCLR and every mixup here have them.
+        query, z_2 = method.predict(torch.cat([first, second])).chunk(2)
+        z_m, mixed = method.predict(torch.cat([first_mixed, second_mixed])).chunk(2)
+        return query, mixed, gather(query), gather(z_2), gather(z_m)
 
     @torch.no_grad()
     def keys(self, x: Images) -> AllRows:
@@ -157,6 +176,9 @@ class SDMP(Around):
     ) -> PerSample:
         """The method's own, for positives that may be another process's keys."""
         tau = self.method.tau
+        if isinstance(self.method, SimCLR):
+            place = own_places(len(query), query.device)
+            return nt_xent_per_sample(gather(query), keys, place, positive, tau)
         if negatives is None:
             return 2 * tau * in_batch_nce_per_sample(query, keys, positive, tau)
         return info_nce_per_sample(query, keys[positive], negatives, tau)

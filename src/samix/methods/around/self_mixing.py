@@ -9,7 +9,7 @@ from samix.core.mixed import Mixed
 from samix.core.pairing import Pairing
 from samix.core.shapes import Images, Index, Maps, Saliency, Stats
 from samix.methods.hints import Supplier, saliency_of
-from samix.methods.ssl.base import Observed, SelfSupervised, Terms, Views, views_of
+from samix.methods.ssl.base import Observed, SelfSupervised, Terms, Views
 from samix.mixups.base import Hints, Policy
 from samix.mixups.switch import Choice, Switching
 from samix.nn.frozen import run_frozen
@@ -51,8 +51,8 @@ class SelfMixing(Around):
         """The method's loss on clean views and on one draw of the policy."""
         method, terms = self.method, self.terms
         method.begin(progress)
-        views = views_of(x, index)
-        seen = method.observe(*views, predicting=terms.base > 0)
+        views = method.take(x, index)
+        seen = terms.observe(method, views)
         pairing = self.draw(len(index), x.device)
         outputs, mixed = self.mix_views(terms.mixed_views(views, seen), pairing, seen, index)
         loss = terms.loss(method, views, seen, outputs, mixed)

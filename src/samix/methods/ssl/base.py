@@ -8,7 +8,7 @@ direction, contrast(p, t) and the sum over the parents of share * contrast(p_m, 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple, Protocol, TypeAlias, runtime_checkable
+from typing import ClassVar, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 import torch
 from jaxtyping import Float
@@ -20,6 +20,7 @@ from samix.core.distributed import gather_constant
 from samix.core.mixed import Mixed
 from samix.core.pairing import Pairing
 from samix.core.shapes import Embeddings, Images, Index, PerSample, Scalar
+from samix.data.ssl_views import SmallCrops
 from samix.losses.contrastive import over_parents
 from samix.nn.encoder import Encoder
 from samix.nn.key_queue import Queue
@@ -50,6 +51,8 @@ class Observed(NamedTuple):
     """The momentum branch's embeddings of the second view, not normalised; None without such a branch."""
     negatives: Tensor | None = None
     """Keys of other pictures, where the method has a queue."""
+    crops: tuple[Tensor, ...] = ()
+    """Online outputs of small crops, where the method takes any."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,6 +73,9 @@ class Terms:
     """lam <- max(lam, 1 - lam), so that the own image shows more (i-Mix)."""
     shared: bool = False
     """All positives of the batch in one softmax (i-Mix), where the method has separate ones."""
+    mixed_first: bool = False
+    """Mixed images pass the encoder before clean ones, so that batch norm's running statistics end on clean
+    ones; for methods whose targets come from a momentum branch."""
 
     def __post_init__(self) -> None:
         check_not_negative(self, "terms", "base", "mixed")
@@ -90,6 +96,16 @@ class Terms:
         """The views that are mixed: never more than the method has directions."""
         return views[: min(self.views, len(seen.targets))]
 
+    def observe(self, method: "SelfSupervised", views: tuple[Images, Images]) -> Observed:
+        """The clean views; their predictions are made later where mixed images pass first, or not at all."""
+        if self.mixed_first and method.momentum is None:
+            raise ValueError(
+                "terms.mixed_first needs a momentum branch for the targets; those of "
+                f"{type(method).__name__} come from its clean pass. Leave it false, or take MoCo or BYOL as "
+                "--method."
+            )
+        return method.observe(*views, predicting=self.base > 0 and not self.mixed_first)
+
     def loss(
         self,
         method: "SelfSupervised",
@@ -101,6 +117,8 @@ class Terms:
         """base L(clean) + mixed L(mixed)."""
         targets = method.same_view_targets(*views, seen) if self.same_view else seen.targets
         loss = self.mixed * method.mixed_loss(outputs, mixed, targets, seen, shared=self.shared)
+        if self.base and self.mixed_first:
+            seen = seen._replace(predictions=method.clean_predictions(*views))
         return loss + self.base * method.loss(seen) if self.base else loss
 
 
@@ -118,6 +136,10 @@ class SelfSupervised(Model):
     sync_norm = True  # type: ignore[assignment]
     terms = Terms()
     """How clean and mixed images share the objective, where a mixup joins."""
+    crops = SmallCrops()
+    """The small crops that stand in a batch behind the two views."""
+    takes_crops: ClassVar[bool] = False
+    """Whether the method learns from small crops."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -130,6 +152,10 @@ class SelfSupervised(Model):
     def observe(self, first: Images, second: Images, *, predicting: bool = True) -> Observed:
         """Predictions and targets of two clean views; where only mixed images predict, the targets alone."""
         raise TypeError(f"{type(self).__name__} must define observe(first, second).")
+
+    def clean_predictions(self, first: Images, second: Images) -> tuple[Tensor, ...]:
+        """Online outputs of clean views, one per direction, where targets come from a momentum branch."""
+        raise TypeError(f"{type(self).__name__} must define clean_predictions(first, second).")
 
     def contrast(self, prediction: Tensor, target: Tensor, positive: Index, seen: Observed) -> PerSample:
         """The loss of prediction i whose positive is row positive[i] of the target."""
@@ -163,6 +189,10 @@ class SelfSupervised(Model):
     def begin(self, progress: float) -> None:
         """What a method does before it looks at a batch."""
 
+    def take(self, x: Views, index: Index) -> tuple[Images, Images]:
+        """The two views of a batch; a method that takes small crops keeps them for `observe`."""
+        return views_of(x, index)
+
     def loss(self, seen: Observed) -> Scalar:
         """The clean loss: the sum over the directions."""
         total = torch.zeros((), device=seen.targets[0].device)
@@ -195,7 +225,7 @@ class SelfSupervised(Model):
     def forward(self, x: Views, index: Index, progress: float = 0.0) -> Losses:
         """Pre-training without mixup; x holds all first views, then all second views."""
         self.begin(progress)
-        seen = self.observe(*views_of(x, index))
+        seen = self.observe(*self.take(x, index))
         loss = self.loss(seen)
         self.remember(seen)
         return Losses(loss)

@@ -50,9 +50,13 @@ class Predicting(SelfSupervised):
         """p = h(g f(x))."""
         return self.predictor(self.branch(x))
 
+    def clean_predictions(self, first: Images, second: Images) -> tuple[Tensor, ...]:
+        """p of both views."""
+        return (self.predict(first), self.predict(second))
+
     def observe(self, first: Images, second: Images, *, predicting: bool = True) -> Observed:
         """Each view predicts the other's target."""
-        predictions = (self.predict(first), self.predict(second)) if predicting else ()
+        predictions = self.clean_predictions(first, second) if predicting else ()
         assert self.momentum is not None
         with torch.no_grad():
             z_1, z_2 = self.momentum(first), self.momentum(second)

@@ -32,8 +32,8 @@ class MoCoV2:
     momentum: float = 0.999
     """Momentum of the key encoder, constant."""
     norm_groups: int = 1
-    """In one process, batch norm over so many groups of the batch and a permuted key batch stand in for
-    shuffle-BN (8 is usual); several processes shuffle over themselves."""
+    """Batch norm over so many groups of the batch of all processes, and permuted keys, stand in for
+    shuffle-BN (8 is usual); processes count as groups and shuffle over themselves."""
 
     def __post_init__(self) -> None:
         check_positive(self, "method", "tau")
@@ -61,7 +61,7 @@ class MoCo(SelfSupervised):
     def __init__(self, encoder: Encoder, features: int, config: MoCoV2) -> None:
         super().__init__()
         widths = [features, config.dim] if config.hidden is None else [features, config.hidden, config.dim]
-        split_norms(encoder, config.norm_groups)
+        split_norms(encoder, config.norm_groups // world())
         self.branch = Branch(encoder, mlp(widths))
         self.momentum = momentum_copy(self.branch)
         self.queue = Queue(config.queue, config.dim)
@@ -71,9 +71,14 @@ class MoCo(SelfSupervised):
         """q = g f(x) / |g f(x)|."""
         return F.normalize(self.branch(x).float(), dim=1)
 
+    def clean_predictions(self, first: Images, second: Images) -> tuple[Tensor, ...]:
+        """q of the first view."""
+        return (self.predict(first),)
+
     def observe(self, first: Images, second: Images, *, predicting: bool = True) -> Observed:
         """q of the first view against k of the second."""
-        queries, keys = (self.predict(first),) if predicting else (), self.keys(second)
+        queries = self.clean_predictions(first, second) if predicting else ()
+        keys = self.keys(second)
         assert self.queue is not None
         return Observed(queries, (F.normalize(keys, dim=1),), keys, self.queue.read())
 

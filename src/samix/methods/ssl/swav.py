@@ -8,9 +8,10 @@ from torch.nn import functional as F
 
 from samix.core.checks import check_at_least, check_positive
 from samix.core.distributed import gather_constant, own_places
-from samix.core.shapes import Embeddings, Images, Index, PerSample
+from samix.core.shapes import Embeddings, Images, Index, PerSample, Scalar
+from samix.data.ssl_views import unpack
 from samix.losses.codes import sinkhorn_codes, swapped_per_sample
-from samix.methods.ssl.base import Branch, Observed, SelfSupervised
+from samix.methods.ssl.base import Branch, Observed, SelfSupervised, Views, views_of
 from samix.nn.encoder import Encoder
 from samix.nn.heads import mlp
 from samix.nn.key_queue import Queue
@@ -49,7 +50,13 @@ class SwAVConfig:
 
 
 class SwAV(SelfSupervised):
-    """L = (CE(Q_2, s_1) + CE(Q_1, s_2)) / 2 with codes Q of clean views by Sinkhorn, scores s = C z."""
+    """L = (CE(Q_2, s_1) + CE(Q_1, s_2)) / 2 with codes Q of clean views by Sinkhorn, scores s = C z.
+
+    With small crops (multi-crop) every code is predicted by the other view and all crops, the mean of which
+    counts: of V views and crops, sum_a 1 / (V - 1) sum_{v != a} CE(Q_a, s_v) / 2.
+    """
+
+    takes_crops = True
 
     def __init__(self, encoder: Encoder, features: int, config: SwAVConfig) -> None:
         super().__init__()
@@ -58,12 +65,21 @@ class SwAV(SelfSupervised):
         self.stores = nn.ModuleList(Queue(config.stored, config.dim) for _ in range(2 * (config.stored > 0)))
         self.config, self.tau = config, config.tau
         self.is_frozen = self.is_storing = False
+        self.small: list[Tensor] = []
         self.normalize_prototypes()
 
     def begin(self, progress: float) -> None:
         """Whether prototypes learn yet, and whether embeddings are stored yet."""
         self.is_frozen = progress < self.config.freeze
         self.is_storing = progress >= self.config.store_from
+
+    def take(self, x: Views, index: Index) -> tuple[Images, Images]:
+        """The two views; small crops are kept for `observe`."""
+        if not self.crops.count:
+            return views_of(x, index)
+        whole, canvases = x[: 2 * len(index)], x[2 * len(index) :]
+        self.small = unpack(canvases, self.crops, len(index))
+        return views_of(whole, index)
 
     def embed(self, x: Images) -> Embeddings:
         """z = g f(x) / |g f(x)|."""
@@ -86,7 +102,16 @@ class SwAV(SelfSupervised):
             self.codes(number, each.detach(), s)
             for number, (each, s) in enumerate(zip(z, predictions, strict=True))
         ]
-        return Observed(predictions, (codes[1], codes[0]))
+        small: tuple[Tensor, ...] = ()
+        if self.small and predicting:
+            small, self.small = self.predict(torch.cat(self.small)).chunk(len(self.small)), []
+        return Observed(predictions, (codes[1], codes[0]), crops=small)
+
+    def loss(self, seen: Observed) -> Scalar:
+        """The clean loss; small crops predict the codes of both views."""
+        whole, own = super().loss(seen), torch.arange(len(seen.targets[0]), device=seen.targets[0].device)
+        parts = [self.contrast(s, code, own, seen).mean() for s in seen.crops for code in seen.targets]
+        return (whole + sum(parts)) / (1 + len(seen.crops))
 
     @torch.no_grad()
     def codes(self, view: int, z: Embeddings, scores: Tensor) -> Tensor:
