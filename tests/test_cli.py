@@ -55,6 +55,7 @@ HELPS = {
     "show": ("--images A B", "--size", "run folder"),
     "export": ("--out", "--half", "--license", "run folder"),
     "push": ("--private", "owner/name", "hf auth login"),
+    "data": ("--quick", "--as SET", "--json", "Exit code 1", "cub200"),
     "recipes": ("samix train FAMILY/ROW",),
     "report": ("--out", "run folders"),
 }

@@ -5,7 +5,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from samix.data.datasets import Data, ImageSet, balanced_subset, load_data
+from samix.core.seeds import fold
+from samix.data.datasets import Data, ImageSet, balanced_positions, balanced_subset, load_data
 
 
 def image_set(labels: list[int]) -> ImageSet:
@@ -39,6 +40,26 @@ def test_value_a_subset_of_a_list_is_the_subset_of_its_tensor():
     as_list = images._replace(pictures=list(images.pictures))
     kept, kept_list = (balanced_subset(i, 5, 3, "train") for i in (images, as_list))
     assert torch.equal(torch.stack(list(kept_list.pictures)), kept.pictures)
+
+
+def slow_positions(labels: list[int], count: int, order: list[int]) -> list[int]:
+    """Round after round, one picture of every class that has one left, in the drawn order."""
+    chosen: list[int] = []
+    while len(chosen) < count:
+        seen: set[int] = set()
+        for position in order:
+            if position not in chosen and labels[position] not in seen:
+                seen.add(labels[position])
+                chosen.append(position)
+    return chosen[:count]
+
+
+@given(st.lists(st.sampled_from([0, 1, 3]), min_size=1, max_size=25), st.integers(0, 9), st.data())
+def test_value_positions_equal_a_slow_loop(labels, seed, data):
+    count = data.draw(st.integers(1, len(labels)))
+    order = torch.randperm(len(labels), generator=torch.Generator().manual_seed(fold(seed, "train"))).tolist()
+    found = balanced_positions(torch.tensor(labels), count, seed, "train").tolist()
+    assert found == slow_positions(labels, count, order)
 
 
 def test_value_no_count_keeps_the_set():

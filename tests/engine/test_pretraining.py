@@ -12,9 +12,9 @@ from safetensors.torch import load_file
 from samix.commands.fields import from_yaml
 from samix.contract import Clustered, Plain
 from samix.core.shapes import Stats
-from samix.data.datasets import Data
+from samix.data.datasets import Data, load_data
 from samix.data.ssl_views import SmallCrops
-from samix.engine import loop
+from samix.engine import initial, loop
 from samix.engine.loop import train
 from samix.engine.machine import Machine
 from samix.engine.pretraining import METHODS, VIEW_POLICIES, Pretraining
@@ -131,6 +131,22 @@ def test_value_neighbours_are_asked_every_few_epochs(tmp_path):
     columns = [dict(zip(header.split(","), line.split(","), strict=True)) for line in lines]
     assert [bool(row["knn"]) for row in columns] == [False, True, True]
     assert float(columns[-1]["nmi"]) >= 0 and float(columns[-1]["deviation"]) > 0
+
+
+@pytest.mark.parametrize("mixup", ["plain", pytest.param("samix-c", marks=pytest.mark.slow)])
+def test_value_labelled_pictures_beside_the_set_judge_it(mixup, tmp_path, monkeypatch):
+    def without_labels(data):
+        split = load_data(data)
+        hidden = split.train._replace(labels=split.train.labels * 0, classes=("picture",))
+        return split._replace(train=hidden, known=split.train)
+
+    recipe = tiny(mixup=mixup, epochs=1)
+    labelled = train(recipe, tmp_path / "labelled", name="tiny", quiet=True)
+    monkeypatch.setattr(initial, "load_data", without_labels)
+    found = train(recipe, tmp_path / "hidden", name="tiny", quiet=True)
+    names = ("knn", "knn_top5", "linear", "linear_top5")
+    assert [found[name] for name in names] == [labelled[name] for name in names]
+    assert "nmi" not in found and ("nmi" in labelled) == (mixup == "samix-c")
 
 
 def test_value_without_labels_there_is_no_test(tmp_path):

@@ -17,6 +17,7 @@ from samix.data import DATASETS, OFFICIAL, Data, Official, Split
 from samix.data.checking import Found, check_set, find_problems, parts_of
 from samix.data.readers import EMBEDDED, WITH_TEST
 from samix.data.shard_index import find_shards, load_index
+from samix.data.subsets import left_out
 
 Bars = Callable[[str, int], Callable[[], None]]
 """Begins a bar of so many steps; what it gives back takes one."""
@@ -44,11 +45,13 @@ def run(words: list[str]) -> int:
     official = official_of(options.name, options.official)
     with bars(shown=not options.json) as begin:
         split = read(options.name, options.path, begin)
+        parts = parts_of(split)
         found = {
             part: check_set(images, quick=options.quick, tell=begin(part, len(images.labels)))
-            for part, images in parts_of(split).items()
+            for part, images in parts.items()
         }
-    problems = find_problems(found, official)
+    unreadable = dict.fromkeys(path for images in parts.values() for path in left_out(images))
+    problems = find_problems(found, official, list(unreadable))
     if options.json:
         print(json.dumps(as_record(options.name, found, official, problems), indent=2))
     else:

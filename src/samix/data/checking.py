@@ -1,8 +1,9 @@
 """What a copy of a data set holds, and what is wrong with it: numbers, classes, files that cannot be read."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
 from torch import Tensor
@@ -50,19 +51,12 @@ def check_set(images: ImageSet, *, quick: bool = False, tell: Callable[[], None]
             failures.append(str(result))
         elif result is not None:
             total, sizes = [total[0] + result[0], total[1] + result[1]], sizes + 1
-    failures += lenient_failures(images)
     empty = [name for name, count in zip(images.classes, counts, strict=True) if not count]
     height, width = (round(side / sizes, 1) if sizes else None for side in total)
     return Found(
         len(images.labels), len(counts), empty[:NAMED], min(counts), max(counts),
         len(failures), failures[:NAMED], height, width,
     )  # fmt: skip
-
-
-def lenient_failures(images: ImageSet) -> list[str]:
-    """The files that a reader of pictures of one's own has left out."""
-    left_out = images.pictures.unreadable or [] if isinstance(images.pictures, LazyPictures) else []
-    return [f"{path} is no picture in a known format." for path in left_out]
 
 
 def look_at(images: ImageSet, quick: bool) -> Iterator[Size | Exception | None]:
@@ -106,8 +100,10 @@ def parts_of(split: Split) -> dict[str, ImageSet]:
     return {"train": split.train, "test": split.test}
 
 
-def find_problems(found: dict[str, Found], official: Official | None) -> list[str]:
-    """Everything that is not as it should be, a sentence each."""
+def find_problems(
+    found: dict[str, Found], official: Official | None, left_out: Sequence[Path] = ()
+) -> list[str]:
+    """Everything that is not as it should be, a sentence each; `left_out`: files that its reader left out."""
     problems = []
     if official is not None:
         classes = found.get("labelled", found["train"]).classes
@@ -124,6 +120,9 @@ def find_problems(found: dict[str, Found], official: Official | None) -> list[st
         if each.unreadable:
             problems.append(f"{part}: {each.unreadable:,} pictures that cannot be read")
             problems += [f"{part}: {reason}" for reason in each.reasons]
+    if left_out:
+        problems.append(f"{len(left_out):,} files that only look like pictures")
+        problems += [f"{path} is no picture in a known format." for path in left_out[:NAMED]]
     return problems
 
 

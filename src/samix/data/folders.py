@@ -178,7 +178,7 @@ def list_pictures(folder: str | Path) -> Iterator[str]:
     try:
         with os.scandir(folder) as entries:
             visible = sorted((e for e in entries if not e.name.startswith(".")), key=lambda e: e.name)
-    except PermissionError:  # lost+found, for example
+    except (PermissionError, FileNotFoundError, NotADirectoryError):  # lost+found, for example; or no folder
         return
     for entry in visible:
         if entry.is_dir(follow_symlinks=False):

@@ -11,6 +11,7 @@ import json
 import os
 import re
 import tarfile
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -248,12 +249,13 @@ def is_sound(index: Index, tars: list[Path]) -> bool:
 
 
 def write_index(path: Path, index: Index, known: np.ndarray) -> None:
-    """Writes the file under another name first: processes that start together may all write it."""
+    """Writes a new file first and renames it: processes that start together may all write it."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f"{path.name}.{os.getpid()}.tmp")
+    descriptor, name = tempfile.mkstemp(prefix=path.name, suffix=".tmp", dir=path.parent)
     try:
-        with partial.open("wb") as file:
+        with open(descriptor, "wb") as file:
             np.savez(file, fingerprint=known, **index._asdict())
-        partial.replace(path)
+        os.chmod(name, 0o644)  # others may read the shards, so why not their index
+        os.replace(name, path)
     finally:
-        partial.unlink(missing_ok=True)
+        Path(name).unlink(missing_ok=True)

@@ -7,7 +7,7 @@ process or worker makes them (`shard_index`).
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
@@ -34,9 +34,9 @@ class Opened:
         """Bytes from `offset` on; fewer than `length` where the file ends."""
         return os.pread(self.descriptor, length, offset)
 
-    def __del__(self) -> None:
+    def __del__(self, close: Callable[[int], None] = os.close) -> None:  # `os` may be gone at the very end
         if hasattr(self, "descriptor"):
-            os.close(self.descriptor)
+            close(self.descriptor)
 
 
 open_file = lru_cache(maxsize=OPENED)(Opened)
