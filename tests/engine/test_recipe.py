@@ -14,7 +14,6 @@ from samix.learned.mixer import MixerConfig
 from samix.learned.samix import LearnedMixup, SAMix
 from samix.methods.around.mixing import Mixing
 from samix.methods.supervised import Objective, Supervised
-from samix.mixups import MIXUPS
 from samix.nn.zoo import Network
 
 
@@ -27,7 +26,7 @@ def test_value_every_policy_builds_and_trains(name, finished):
     recipe = Training(mixup=POLICIES[name](**of_a_run), encoder=network, data=Data(size=16))
     assert policy_name(recipe) == to_dict(recipe)["mixup"]["name"] == name
     model = recipe.build(5)
-    kind = Supervised if name == "plain" else Mixing if name in (*MIXUPS, "samix-p") else SAMix
+    kind = Supervised if name == "plain" else SAMix if name in LEARNED else Mixing
     assert isinstance(model, kind)
     losses = model(torch.rand(4, 3, 16, 16), torch.arange(4), 0.0)
     assert losses.total.isfinite() and (losses.mixer is not None) == (kind is SAMix)
