@@ -10,6 +10,7 @@ from samix.engine.machine import Machine
 from samix.engine.optim import Optimizer
 from samix.engine.recipe import fit_batch, policy_name, to_dict, warn_of_batch
 from samix.engine.training import POLICIES, Training
+from samix.learned import LEARNED
 from samix.learned.mixer import MixerConfig
 from samix.learned.samix import LearnedMixup, SAMix
 from samix.methods.around.mixing import Mixing
