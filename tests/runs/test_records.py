@@ -68,7 +68,11 @@ def test_error_of_a_broken_line_in_the_middle(tmp_path):
 
 
 def test_value_a_run_that_begins_tells_its_settings_and_its_start_and_is_not_finished(tmp_path):
-    settings = {"mixup": {"name": "cutmix", "alpha": 1.0}, "epochs": 3, "machine": {"threads": None}}
+    settings = {
+        "mixup": {"name": "cutmix", "alpha": 1.0},
+        "epochs": 3,
+        "machine": {"threads": None, "sync_norm": False},
+    }
     start = Start("demo/cutmix", "samix train demo/cutmix", "abc", 24, 12)
     write_summary(tmp_path, {"top1": 50.0})
     assert read_record(tmp_path / "summary.json") == {"top1": 50.0}
