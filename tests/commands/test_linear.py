@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 
@@ -132,3 +133,13 @@ def test_error_a_protocol_or_exact(folder, capsys):
 def test_error_no_run():
     with pytest.raises(ValueError, match="name a run folder first: samix linear RUN"):
         run(["--exact"])
+
+
+def test_value_the_method_of_a_pretraining_is_known(call, small, folder):
+    call("pretrain", "ssl-demo/byol", "--out", "pre", *small, "--data.name", "synthetic", "--quiet")
+    opened = open_run(Path("pre"), [])
+    assert (opened.method, opened.knn) == ("byol", 20)
+    assert (
+        protocol_for(opened._replace(data=Data(name="folder"), network=Network(name="resnet50"))) == "simsiam"
+    )
+    assert open_run(folder, []).method is None
