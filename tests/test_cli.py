@@ -160,7 +160,7 @@ MISTAKES = {
     "report": "required: runs",
     "export nowhere": "nowhere is not a run folder",
     "push nowhere me/mixer": "there is no nowhere: `samix export RUN` writes a Mixer and its card",
-    "recipes all": "unrecognized arguments: all",
+    "recipes all": "unknown recipe 'all'. Available: demo, digits",
     "demo --epochs many": "--epochs: invalid int value: 'many'",
 }
 
