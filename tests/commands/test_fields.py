@@ -66,7 +66,7 @@ def test_value_words_change_exactly_their_fields():
 
 
 def test_value_the_base_values_of_a_row_are_kept():
-    base = ROWS["imagenet-r50/cutmix"]
+    base = RECIPES["imagenet-r50"].rows["cutmix"]
     changed = override(base, ["--epochs", "3"])
     assert changed == replace(base, epochs=3)
     assert isinstance(changed.mixup, CutMix)

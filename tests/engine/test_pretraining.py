@@ -12,8 +12,8 @@ from safetensors.torch import load_file
 from samix.commands.fields import from_yaml
 from samix.contract import Clustered, Plain
 from samix.core.shapes import Stats
+from samix.core.small_crops import SmallCrops
 from samix.data.datasets import Data, load_data
-from samix.data.ssl_views import SmallCrops
 from samix.engine import initial, loop
 from samix.engine.loop import train
 from samix.engine.machine import Machine

@@ -54,6 +54,7 @@ def write_run(tmp_path: Path) -> Callable[..., Path]:
         path = tmp_path / "runs" / (folder or recipe) / str(seed)
         path.mkdir(parents=True)
         config = {
+            "machine": {"threads": None},
             "data": {"name": "synthetic", "size": 8, "workers": 0},
             "mixup": {"name": mixup, "alpha": 1.0},
             "objective": {"clean_weight": clean_weight},

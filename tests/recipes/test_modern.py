@@ -5,7 +5,6 @@ from functools import partial
 
 import pytest
 import torch
-from samix.mixups.with_mixup import MixupTokenMix, MixupTransMix
 from torch import Tensor, nn
 
 from samix.data import IMAGENET_STATS, train_view
@@ -13,8 +12,18 @@ from samix.data import test_view as view_in_tests
 from samix.engine.optim import build_optimizer, find_undecayed
 from samix.engine.pretrained import PretrainedMixup
 from samix.engine.training import Training
+from samix.learned import Adjusting
 from samix.learned.samix import LearnedMixup
-from samix.mixups import AttentiveMix, CutMix, MixUp, MixupCutMix, PuzzleMix, SaliencyMix
+from samix.mixups import (
+    AttentiveMix,
+    CutMix,
+    MixUp,
+    MixupCutMix,
+    MixupTokenMix,
+    MixupTransMix,
+    PuzzleMix,
+    SaliencyMix,
+)
 from samix.nn import zoo
 from samix.nn.from_timm import timm_network
 from samix.nn.resnet import small_resnet
@@ -88,7 +97,9 @@ def test_value_policies():
         assert rows["puzzlemix"] == PuzzleMix(alpha=1.0, max_exponent=3)
         frozen = rows["samix-p"]
         assert frozen == PretrainedMixup(
-            mixer="runs/imagenet-r18/samix/0", size=RECIPES[family].rows["samix"].data.size
+            mixer="runs/imagenet-r18/samix/0",
+            size=RECIPES[family].rows["samix"].data.size,
+            adjusting=Adjusting(),
         )
         for name, eta, variance in (("automix", 1.0, 0.0), ("samix", 0.1, 2.0)):
             mixup = rows[name]

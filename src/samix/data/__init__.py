@@ -25,7 +25,7 @@ from samix.data.loaders import Batch, TestPlan, TrainPlan, make_loader
 from samix.data.official import OFFICIAL, Official
 from samix.data.packs import Packed
 from samix.data.shards import Shards
-from samix.data.ssl_views import AUGMENTS, Augment, SmallCrops, two_views
+from samix.data.ssl_views import AUGMENTS, Augment, two_views
 from samix.data.synthetic import Drawn, draw_pictures
 from samix.data.views import View, denormalize, normalize, test_view, train_view
 
@@ -45,7 +45,6 @@ __all__ = [
     "Packed",
     "Pictures",
     "Shards",
-    "SmallCrops",
     "Split",
     "TestPlan",
     "TrainPlan",

@@ -5,8 +5,7 @@ picture draws its own parameters, from torch's CPU generator whatever the device
 out all is float32 in [0, 1]. Parameters and changes are torchvision's, but for what the two files name.
 BYOL's crops are bicubic in the original, bilinear here.
 
-SwAV may see small crops beside the two views. They travel as tiles of canvases that are as large as a view,
-so that a batch stays one tensor: `pack` lays them out, `unpack` takes them up.
+SwAV may see small crops beside the two views, packed into canvases behind them (`core.small_crops`).
 """
 
 import math
@@ -17,13 +16,13 @@ from jaxtyping import Float, UInt8
 from torch import Tensor
 
 from samix.core.checks import (
-    check_at_least,
     check_fields,
     check_not_negative,
     check_positive_share,
     check_share,
 )
 from samix.core.images import to_bytes
+from samix.core.small_crops import SmallCrops, pack
 from samix.data.colours import Strengths, gaussian_blur, jitter, solarize, to_grey
 from samix.data.crops import PictureBatch, random_resized_crop
 
@@ -86,33 +85,6 @@ class Augment:
         return (self.brightness, self.contrast, self.saturation, self.hue)
 
 
-@dataclass(frozen=True, kw_only=True)
-class SmallCrops:
-    """Small crops beside the two views; SwAV's multi-crop has six."""
-
-    count: int = 0
-    """How many of every picture; 0: the two views alone."""
-    size: int = 96
-    """Their side in pixels."""
-    min_scale: float = 0.05
-    """Smallest share of the picture's area that they may take."""
-    max_scale: float = 0.14
-    """Largest share of the picture's area that they may take."""
-
-    def __post_init__(self) -> None:
-        check_not_negative(self, "crops", "count")
-        check_at_least(8, self, "crops", "size")
-        check_positive_share(self, "crops", "min_scale", "max_scale")
-        if self.max_scale < self.min_scale:
-            raise ValueError(
-                f"crops.max_scale must be at least crops.min_scale ({self.min_scale}), got {self.max_scale}."
-            )
-
-    def like(self, view: Augment) -> Augment:
-        """How they are seen: as a view is, of a smaller part."""
-        return replace(view, min_scale=self.min_scale, max_scale=self.max_scale)
-
-
 _MOCO = Augment()
 _SIMCLR = replace(_MOCO, min_scale=0.08, brightness=0.8, contrast=0.8, saturation=0.8, hue=0.2)
 _BYOL = (
@@ -144,7 +116,8 @@ def two_views(
     """
     views = [one_view(pictures, size, augment) for augment in pair]
     if small is not None and small.count:
-        crops = [one_view(pictures, small.size, small.like(pair[0])) for _ in range(small.count)]
+        part = replace(pair[0], min_scale=small.min_scale, max_scale=small.max_scale)
+        crops = [one_view(pictures, small.size, part) for _ in range(small.count)]
         views.append(pack(crops, size))
     return torch.cat(views)
 
@@ -154,44 +127,6 @@ def one_view(pictures: PictureBatch, size: int, augment: Augment) -> UInt8[Tenso
     count = max(PART // size**2, 1)
     parts = [pictures[first : first + count] for first in range(0, len(pictures), count)]
     return torch.cat([to_bytes(random_view(part, size, augment)) for part in parts])
-
-
-def pack(crops: list[Tensor], size: int) -> Tensor:
-    """Crops [B, 3, s, s] laid out in canvases [C B, 3, size, size], so many a side as fit.
-
-    >>> pack([torch.ones(2, 3, 4, 4)] * 6, size=9).shape  # two a side, so four of six in the first canvas
-    torch.Size([4, 3, 9, 9])
-    """
-    batch, channels, _, side = crops[0].shape
-    each = size // side
-    canvases = crops[0].new_zeros(-(-len(crops) // each**2), batch, channels, size, size)
-    for crop, place in zip(crops, tiles(len(crops), side, each), strict=True):
-        canvases[place] = crop
-    return canvases.flatten(0, 1)
-
-
-def unpack(canvases: Tensor, small: SmallCrops, batch: int) -> list[Tensor]:
-    """The crops [B, 3, s, s] that canvases [C B, 3, size, size] hold."""
-    each = canvases.shape[-1] // small.size
-    expected = -(-small.count // each**2) * batch
-    if len(canvases) != expected:
-        raise ValueError(
-            f"{small.count} small crops of {batch} pictures come in {expected} canvases of "
-            f"{canvases.shape[-1]} px behind the two views, got {len(canvases)}."
-        )
-    rows = canvases.unflatten(0, (-1, batch))
-    return [rows[place] for place in tiles(small.count, small.size, each)]
-
-
-def tiles(count: int, side: int, each: int) -> list[tuple[int, slice, slice, slice, slice]]:
-    """Where each crop lies in canvases [C, B, 3, size, size]."""
-    places = []
-    for number in range(count):
-        canvas, tile = divmod(number, each**2)
-        top, left = (side * line for line in divmod(tile, each))
-        everything = slice(None)
-        places.append((canvas, everything, everything, slice(top, top + side), slice(left, left + side)))
-    return places
 
 
 def random_view(pictures: PictureBatch, size: int, augment: Augment) -> Float[Tensor, "B 3 {size} {size}"]:
@@ -205,4 +140,4 @@ def random_view(pictures: PictureBatch, size: int, augment: Augment) -> Float[Te
     return solarize(x, augment.solarize_prob)
 
 
-__all__ = ["AUGMENTS", "Augment", "SmallCrops", "random_view", "two_views", "unpack"]
+__all__ = ["AUGMENTS", "Augment", "random_view", "two_views"]

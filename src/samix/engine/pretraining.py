@@ -6,8 +6,9 @@ from typing import Any, ClassVar
 from samix.contract import Context, MixupSettings, Model, Plain
 from samix.core.checks import check_not_negative
 from samix.core.shapes import Stats
+from samix.core.small_crops import SmallCrops
 from samix.core.words import suggest
-from samix.data.ssl_views import AUGMENTS, SmallCrops
+from samix.data.ssl_views import AUGMENTS
 from samix.engine.initial import load_initial
 from samix.engine.pretrained import PretrainedMixup
 from samix.engine.recipe import Recipe

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from samix.core.statistics import Value, spread
+from samix.core.comparing import Value, spread
 from samix.report.groups import Group
 from samix.report.labels import Box, place_labels
 from samix.report.standing import scores_by_seed

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from samix.core.statistics import Value, spread
+from samix.core.comparing import Value, spread
 from samix.report.groups import Group, group_runs
 from samix.runs.files import KNN, LINEAR
 from samix.runs.folder import Run

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from samix.core.statistics import Difference, judge, signed
+from samix.core.comparing import Difference, judge, signed
 from samix.report.groups import Group
 from samix.report.lines import Line, Measure
 from samix.runs.files import LINEAR

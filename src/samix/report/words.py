@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from html import escape
 
-from samix.core.statistics import Value, paired_difference
+from samix.core.comparing import Value, paired_difference
 from samix.report.groups import Group
 from samix.report.lines import Line
 from samix.report.standing import differences_of, paper_of, scores_by_seed

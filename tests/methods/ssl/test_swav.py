@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from samix.data.ssl_views import SmallCrops, pack, unpack
+from samix.core.small_crops import SmallCrops, pack, unpack
 from samix.losses.codes import sinkhorn_codes
 from samix.methods.around.self_mixing import SelfMixing
 from samix.methods.ssl.base import Terms, views_of

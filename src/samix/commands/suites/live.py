@@ -10,7 +10,7 @@ from rich.text import Text
 
 from samix.commands.suites.plan import Planned
 from samix.commands.suites.workers import Work
-from samix.core.statistics import spread
+from samix.core.comparing import spread
 from samix.core.words import printable
 from samix.runs.files import SUMMARY
 from samix.runs.records import Row, read_metrics, read_record

@@ -12,7 +12,7 @@ from rich.text import Text
 from samix.commands.published import published
 from samix.commands.suites.plan import Planned, is_finished
 from samix.commands.suites.table import MASK, measure_mask
-from samix.core.statistics import Standing, judge
+from samix.core.comparing import Standing, judge
 from samix.core.words import printable
 from samix.recipes.paper import Cell
 from samix.runs.files import SUMMARY

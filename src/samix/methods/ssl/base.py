@@ -20,7 +20,7 @@ from samix.core.distributed import gather_constant
 from samix.core.mixed import Mixed
 from samix.core.pairing import Pairing
 from samix.core.shapes import Embeddings, Images, Index, PerSample, Scalar
-from samix.data.ssl_views import SmallCrops
+from samix.core.small_crops import SmallCrops
 from samix.losses.contrastive import over_parents
 from samix.nn.encoder import Encoder
 from samix.nn.key_queue import Queue

@@ -9,7 +9,7 @@ from torch.nn import functional as F
 from samix.core.checks import check_at_least, check_positive
 from samix.core.distributed import gather_constant, own_places
 from samix.core.shapes import Embeddings, Images, Index, PerSample, Scalar
-from samix.data.ssl_views import unpack
+from samix.core.small_crops import unpack
 from samix.losses.codes import sinkhorn_codes, swapped_per_sample
 from samix.methods.ssl.base import Branch, Observed, SelfSupervised, Views, views_of
 from samix.nn.encoder import Encoder

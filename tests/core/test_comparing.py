@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from samix.core.statistics import Difference, judge, paired_difference, spread
+from samix.core.comparing import Difference, judge, paired_difference, spread
 
 OURS = {0: 70.1, 1: 64.0, 2: 76.4, 5: 61.2}
 THEIRS = {0: 53.6, 1: 63.1, 2: 76.2, 7: 10.0}
