@@ -17,8 +17,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from samix.contract import Around, Context, Losses, Model
-from samix.core.checks import check_positive_share, check_share
-from samix.core.mixed import Mixed, blend, blend_pairs, check_batch, partners
+from samix.core.checks import check_kind, check_positive_share, check_share
+from samix.core.mixed import Mixed, blame_picture, blend, blend_pairs, check_batch, partners
 from samix.core.pairing import Pairing, check_alpha, draw_pairing
 from samix.core.renamed import OLD_NAMES, accept_old_names, read_old_name
 from samix.core.schedules import held_cosine
@@ -97,6 +97,8 @@ class MixerTraining:
     learned: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        check_kind(self, "mixup", mixer=MixerConfig, mask=MaskLoss, adjusting=Adjusting)
+        check_kind(self, "mixup", copy=MomentumCopy, speed=Speed)
         check_alpha(self.alpha, "mixup.alpha")
         check_share(self, "mixup", "local", "eta")
 
@@ -311,6 +313,10 @@ class SAMix(LearnedMixing):
                 "the Mixer would lie outside DistributedDataParallel, and every process would train another. "
                 "Wrap the bare network, then the whole: DistributedDataParallel(SAMix.wrap(network, ...))."
             )
+        settings, objective = settings or cls.defaults(), objective or Objective()
+        for name, given, kind in (("settings", settings, LearnedMixup), ("objective", objective, Objective)):
+            if not isinstance(given, kind):
+                raise ValueError(f"{name} must be samix.{kind.__name__}(...), got {given!r}.")
         if prefix_tokens is None:
             prefix_tokens = count_prefix_tokens(network)
         encoder = Encoder(
@@ -326,7 +332,7 @@ class SAMix(LearnedMixing):
                 stacklevel=2,
             )
         side = size if isinstance(size, int) else min(size)
-        model = (settings or cls.defaults()).build(method, Context(channels, side, Mixing))
+        model = settings.build(method, Context(channels, side, Mixing))
         return model.to(encoder.black(size).device)
 
     def forward(  # type: ignore[override]
@@ -349,6 +355,7 @@ class SAMix(LearnedMixing):
         pairing = draw_pairing(len(x), s.alpha, per_sample=s.per_sample, device=x.device)
         mixed = self.mix(x, z, pairing, progress)
         encoder = self.method.mixed_loss(self.method.logits(mixed.x), mixed, x, y)
+        blame_picture(encoder, x)
 
         # The Mixer learns through the frozen momentum copy, Eq. (13).
         losses = Losses(encoder, lam=pairing.lam)

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from samix.contract import Around, Losses
-from samix.core.mixed import Mixed, check_batch
+from samix.core.mixed import Mixed, blame_picture, check_batch
 from samix.core.pairing import Pairing
 from samix.core.shapes import AnyLabels, Images, Logits, Maps, Stats
 from samix.losses.classification import jensen_shannon
@@ -55,7 +55,9 @@ class Mixing(Around):
         pairing = self.policy.draw(len(x), device=x.device)
         hints = self.supplier(self.policy.needed(pairing), x, y)
         logits, mixed = self.policy.run(self.method.classifier, x, pairing, hints)
-        return Losses(self.method.mixed_loss(logits, mixed, x, y), lam=mixed.pairing.lam)
+        loss = self.method.mixed_loss(logits, mixed, x, y)
+        blame_picture(loss, x)
+        return Losses(loss, lam=mixed.pairing.lam)
 
     def consistent_loss(self, x: Images, y: AnyLabels) -> Tensor:
         """CE(p, y) + consistency JSD(p, p', p''), with p' and p'' of two independent draws of the policy
