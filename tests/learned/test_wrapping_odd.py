@@ -1,4 +1,4 @@
-"""Odd networks, settings and batches of `SAMix.wrap`: each is refused in a sentence that names the argument."""
+"""Odd networks, settings and batches of `SAMix.wrap`: each is refused by the argument's name."""
 
 import math
 from typing import Any

@@ -1,9 +1,9 @@
 """What lightly's own tests ask of NT-Xent, SwAV's loss and the cosine, in samix's words.
 
-Differs: `nt_xent_per_sample` adds both directions, lightly takes their mean; a queue is filled after the loss, not
-before it; SwAV has two views and no smaller crops, so further crops are tried on the loss alone; a negative
-temperature is refused by the methods' settings. Rows of other processes are tested in
-`tests/losses/test_contrastive_in_batch.py`, two real processes in `tests/core/test_distributed.py`.
+Differs: `nt_xent_per_sample` adds both directions, lightly takes their mean; SwAV has two views and no
+smaller crops, so further crops are tried on the loss alone; methods refuse a negative temperature. Rows of
+other processes are tested in `tests/losses/test_contrastive_in_batch.py`, two real processes in
+`tests/core/test_distributed.py`.
 """
 
 import math

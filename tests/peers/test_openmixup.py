@@ -1,7 +1,7 @@
 """What OpenMixup's own tests ask of its mixups and its losses, in samix's words.
 
-Differs: labels in a column [B, 1] are refused with the call that mends them; the loss under weights per class is
-torch's; there is no mean average precision of labels with holes.
+Differs: labels in a column [B, 1] are refused with the call that mends them; the loss under weights per class
+is torch's; there is no mean average precision of labels with holes.
 """
 
 import pytest
@@ -30,10 +30,11 @@ def network() -> nn.Sequential:
     )
 
 
+AS_DRAWN = {"mean": [0.0] * 3, "std": [1.0] * 3}
 LOOKING = {
-    "saliencymix": {"mean": [0.0] * 3, "std": [1.0] * 3},
+    "saliencymix": AS_DRAWN,
     "attentivemix": {"model": network(), "layer": "0"},
-    "puzzlemix": {"model": network()},
+    "puzzlemix": {"model": network()} | AS_DRAWN,
 }
 
 
@@ -81,7 +82,7 @@ SCORES, WRONG = torch.tensor([[-1000.0, 1000.0], [100.0, -100.0]]), torch.tensor
 def test_value_cross_entropy_of_extreme_scores(y):
     assert cross_entropy(SCORES, y).item() == pytest.approx(1100)
     assert LabelLoss(2).clean(SCORES, y).item() == pytest.approx(1100)
-    # Picture 0 with .6 of its own (2000) and .4 of its partner's label (0), picture 1 with .5 of 200 and .5 of 0.
+    # Picture 0: .6 of its own label (2000) and .4 of its partner's (0); picture 1: .5 of 200 and of 0.
     pairing = Pairing(torch.tensor([0.6, 0.5]), torch.tensor([1, 0]))
     assert mixup_cross_entropy(SCORES, y, pairing).item() == pytest.approx((1200 + 100) / 2)
 
@@ -94,7 +95,7 @@ def test_value_binary_cross_entropy_of_extreme_scores():
 
 @pytest.mark.parametrize("weight", [None, torch.tensor([0.3, 0.7])])
 def test_value_weights_per_class_belong_to_the_loss(weight):
-    """With both labels and lam, as the page on the drop-in writes it: every label brings its class's weight."""
+    """With both labels and lam, as the page on the drop-in writes it: each brings its class's weight."""
     lam, other = torch.tensor([0.6, 0.5]), WRONG.flip(0)
     losses = [F.cross_entropy(SCORES, y, weight=weight, reduction="none") for y in (WRONG, other)]
     mixed = lam * losses[0] + (1 - lam) * losses[1]
