@@ -77,7 +77,8 @@ def test_value_the_papers_box_is_torchvisions(lam):
     x = torch.zeros(2, 3, 33, 20)
     for seed in range(20):
         torch.manual_seed(seed)
-        left, top, right, bottom = theirs.make_params([x])["box"]
+        draw = getattr(theirs, "make_params", None) or theirs._get_params  # before torchvision 0.21
+        left, top, right, bottom = draw([x])["box"]
         torch.manual_seed(seed)
         column, row = torch.randint(20, (1,)), torch.randint(33, (1,))
         ours = box_around((33, 20), row, column, torch.tensor([lam], dtype=torch.float64), "paper")
