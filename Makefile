@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: setup demo test test-slow test-integrations check clean
+.PHONY: setup demo test test-slow test-integrations test-floor check clean
 setup: $(STAMP)
 
 # The stamp is written last, so an interrupted set-up starts again.
@@ -31,6 +31,14 @@ test-integrations: constraints.txt
 	$(VENV)-integrations/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e ".[dev,integrations]"
 	$(VENV)-integrations/bin/python -m pytest tests/test_integrations.py
 
+# The lowest versions that pyproject.toml allows. torch 2.5 brings its CUDA libraries, 5 GB. Shapes are not checked: the
+# plugin of jaxtyping 0.2.34 comes too late for that.
+test-floor:
+	test -x $(VENV)-floor/bin/python || $(PYTHON) -m venv $(VENV)-floor
+	$(PYTHON) tests/helpers/floors.py > $(VENV)-floor/constraints.txt
+	$(VENV)-floor/bin/python -m pip install --quiet --disable-pip-version-check -c $(VENV)-floor/constraints.txt -e ".[dev]"
+	$(VENV)-floor/bin/python -m pytest -n 2 -m "not slow" -o addopts="--import-mode=importlib -q"
+
 check: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -38,4 +46,4 @@ check: setup
 	$(BIN)/lint-imports
 
 clean:
-	rm -rf $(VENV) $(VENV)-integrations build dist runs
+	rm -rf $(VENV) $(VENV)-integrations $(VENV)-floor build dist runs

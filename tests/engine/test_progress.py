@@ -22,7 +22,7 @@ def watch(recipe, quiet: bool = False) -> None:
 
 def test_value_lines_without_a_terminal(tiny, capsys):
     watch(tiny(epochs=40))
-    lines = capsys.readouterr().out.splitlines()
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.strip()]
     assert len(lines) == 10
     assert " ".join(lines[-1].split()) == "samix epoch 40/40 loss 1.250 top-1 80.00 % 1,234 images/s"
 

@@ -21,6 +21,8 @@ def take_samix() -> dict[str, ModuleType]:
 @pytest.fixture(scope="module")
 def untyped() -> Iterator[ModuleType]:
     """The package samix, imported a second time without jaxtyping's import hook; nothing compiled yet."""
+    if torch.__version__.startswith("2.5."):
+        pytest.skip("torch 2.5 cannot put methods of named tuples into one graph")
     finders, checked = sys.meta_path[:], take_samix()
     sys.meta_path[:] = [each for each in finders if type(each).__module__.split(".")[0] != "jaxtyping"]
     torch._dynamo.reset()

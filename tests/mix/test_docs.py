@@ -58,11 +58,12 @@ def test_value_what_a_snippet_says_it_prints():
 def test_value_every_library_has_a_row_and_a_snippet():
     part = PAGE.partition("## If you use X today")[2].partition("## What you can ask for")[0]
     rows = re.findall(r"^\| (\w+): ", part, flags=re.MULTILINE)
-    assert set(rows) == {"timm", "torchvision", "kornia", "Keras"} and len(rows) >= 6
-    assert part.count("```python") == 5
+    libraries = {"timm", "torchvision", "kornia", "Keras", "OpenMixup", "fastai", "Lightning"}
+    assert set(rows) == libraries and len(rows) >= 9
+    assert all(f"\n**{name}" in part for name in libraries) and part.count("```python") == 8
 
 
 def test_invariant_names_of_the_page_are_names_of_samix():
     used = set(re.findall(r"`(?:\w+\()*([A-Z]\w+)\(", PAGE)) - {"DataLoader", "DistributedDataParallel"}
-    theirs = {"Mixup", "FastCollateMixup", "RandomMixUpV2"}
+    theirs = {"Mixup", "FastCollateMixup", "RandomMixUpV2", "Learner"}
     assert {name for name in used - theirs if not hasattr(samix, name)} == set()

@@ -41,6 +41,7 @@ def recipe_parser(base: Recipe, **options: Any) -> ArgumentParser:
 def override(base: AnyRecipe, words: list[str]) -> AnyRecipe:
     """The recipe with the fields that `--field value` words name."""
     words, known = [use_new_name(base, word) for word in words], known_fields(base)
+    check_lengths(words)
     for word in words:
         name = word.removeprefix("--").partition("=")[0]
         if not word.startswith("--") or name in known:
@@ -54,6 +55,15 @@ def override(base: AnyRecipe, words: list[str]) -> AnyRecipe:
         raise ValueError(f"unknown field {hint} `samix {base.command} RECIPE --help` lists all.")
     parser = recipe_parser(base)
     return parse_recipe(base, parser, lambda: parser.parse_args(words), where="--")
+
+
+def check_lengths(words: list[str]) -> None:
+    """Refuses values that are longer than any path, and than any number that Python reads."""
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        name, equals, value = word.partition("=")
+        value = value if equals else following
+        if word.startswith("--") and len(value) > LONGEST:
+            raise ValueError(f"{name} must have at most {LONGEST} characters, got {len(value)}.")
 
 
 def use_new_name(base: Recipe, word: str) -> str:
@@ -134,11 +144,15 @@ def parse_recipe(
     return type(base)(**{field.name: found[field.name] for field in fields(base)})
 
 
+LONGEST = 4096
+"""Characters of a value; the longest path of most systems."""
+
 KINDS = {
     "int": "a whole number",
     "float": "a finite number",
     "bool": "true or false",
     "str": "a word",
+    "tuple": "a list such as [0.2, 0.8]",
     "NoneType": "null",
 }
 
@@ -153,12 +167,14 @@ def explain(text: str, where: str) -> str:
             f"{stray[1]!r} stands alone: settings are written --field value, a mixup --mixup NAME or "
             "FAMILY/NAME."
         )
-    named = re.search(r'Parser key "([^"]+)".*?(?:Got|Given) value:(.*)$', text)
+    # A field that may be null is complained of twice: what was really given stands last.
+    named = re.search(r'Parser key "([^"]+)".*(?:Given|Got) value:(.*)$', text)
     if named is None:
         return text
     field, value = named[1], named[2].strip()
     value = "null" if value == "None" else value
     kinds = list(dict.fromkeys(re.findall(r"Expected a <class '(\w+)'>", text)))
+    kinds.sort(key=lambda kind: kind == "NoneType")  # some versions of the parser put it first
     if literal := re.search(r"Expected a typing\.Literal\[(.*?)\]", text):
         words = re.findall(r"'([^']*)'", literal[1]) + ["null"] * ("NoneType" in kinds)
         return f"{where.removeprefix('--')}unknown {field} {suggest(value, words)}"

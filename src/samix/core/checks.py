@@ -17,8 +17,24 @@ def check_fields(
     """Refuses fields whose value is not null and for which the rule does not hold."""
     for name in names:
         value = getattr(settings, name)
-        if value is not None and not holds(value):
-            raise ValueError(f"{dotted(group, name)} {rule}, got {value}.")
+        if value is not None and not passes(holds, value):
+            raise ValueError(f"{dotted(group, name)} {rule}, got {value!r}.")
+
+
+def passes(holds: Callable[[Any], bool], value: object) -> bool:
+    """Whether the rule holds for the value; of a value that it cannot be asked for, it does not."""
+    try:
+        return bool(holds(value))
+    except (TypeError, ValueError, IndexError):
+        return False
+
+
+def check_kind(settings: Any, group: str, **kinds: type) -> None:
+    """Refuses fields that are no settings of their kind, `mask=MaskLoss`."""
+    for name, kind in kinds.items():
+        value = getattr(settings, name)
+        if not isinstance(value, kind):
+            raise ValueError(f"{dotted(group, name)} must be a {kind.__name__}(...), got {value!r}.")
 
 
 def dotted(group: str, name: str) -> str:

@@ -245,7 +245,7 @@ def smooth(rows: SoftLabels, smoothing: float) -> SoftLabels:
 def check_batch(x: object, y: Tensor, classes: int) -> None:
     """Refuses what is no batch of images, and labels that are no class indices, out of range, or no rows.
 
-    Only labels on the CPU are looked at: elsewhere that would cost a synchronisation.
+    Only values on the CPU are looked at: elsewhere that would cost a synchronisation.
     """
     check_images(x)
     if not isinstance(y, Tensor):
@@ -272,12 +272,26 @@ def check_finite(x: Tensor, count: int) -> None:
         )
 
 
+TENSORS_OUT_OF = {
+    "ndarray": " Write torch.from_numpy(x).",
+    "list": " Write torch.stack(x).",
+    "tuple": " Write torch.stack(x).",
+    "Image": " Write torchvision.transforms.v2.functional.to_dtype(to_image(x), scale=True)[None].",
+}
+"""What makes tensors of what people have, by the name of its type; `Image` is one of Pillow."""
+
+
 def check_images(x: object, axes: tuple[int, ...] = (4,)) -> None:
     """Refuses what cannot be a batch of images; `axes` are the allowed numbers of them."""
     if not isinstance(x, Tensor):
-        hint = " Write torch.from_numpy(x)." if type(x).__name__ == "ndarray" else ""
+        hint = TENSORS_OUT_OF.get(type(x).__name__, "")
         raise ValueError(f"images must be a float tensor [B, C, H, W]; got {type(x).__name__}.{hint}")
-    if x.ndim not in axes or not x.is_floating_point() or len(x) == 0:
+    if x.is_nested or x.layout is not torch.strided:
+        kind = "nested" if x.is_nested else f"sparse ({x.layout})"
+        raise ValueError(f"images must be a float tensor [B, C, H, W]; got a {kind} one. Write x.to_dense().")
+    if 0 in x.shape:
+        raise ValueError(f"images must have at least one picture, channel and pixel; got {list(x.shape)}.")
+    if x.ndim not in axes or not x.is_floating_point():
         hint = " Write x.float() / 255." if x.dtype == torch.uint8 else ""
         raise ValueError(
             f"images must be a float tensor [B, C, H, W]; got {list(x.shape)} of {x.dtype}.{hint}"
@@ -291,7 +305,7 @@ def check_images(x: object, axes: tuple[int, ...] = (4,)) -> None:
 
 def check_indices(y: Tensor, count: int) -> None:
     """Refuses anything but one class index per image; rows and columns would broadcast into a wrong loss."""
-    if y.shape != (count,) or y.is_floating_point():
+    if y.shape != (count,) or y.is_floating_point() or y.is_complex():
         hint = " Call y.squeeze(1)." if y.shape == (count, 1) else ""
         raise ValueError(
             f"labels must be class indices, shape [{count}] for {count} images; "

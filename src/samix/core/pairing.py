@@ -6,6 +6,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from samix.core.checks import passes
 from samix.core.devices import at_hand, send, within
 from samix.core.shapes import Index, Lam, RandomSource
 
@@ -25,8 +26,8 @@ MIN_ALPHA = 0.01
 
 def check_alpha(alpha: float, name: str = "alpha") -> None:
     """Refuses what lam ~ Beta(alpha, alpha) cannot be drawn with; torch itself draws .5 for not a number."""
-    if not 0 < alpha < math.inf:
-        raise ValueError(f"{name} must be positive, got {alpha}.")
+    if not passes(lambda value: 0 < value < math.inf, alpha):
+        raise ValueError(f"{name} must be positive, got {alpha!r}.")
     if alpha < MIN_ALPHA:
         raise ValueError(f"{name} must be at least {MIN_ALPHA}, where lam is nearly 0 or 1; got {alpha}.")
 

@@ -5,11 +5,13 @@ Every function takes `progress` in [0, 1]: the share of training that is done.
 
 import math
 
+from samix.core.checks import passes
+
 
 def check_progress(progress: float) -> None:
     """Refuses what is no share of training: most often somebody passes the number of the step."""
-    if not 0 <= progress <= 1:
-        raise ValueError(f"progress is the share of training done, step / total in [0, 1]; got {progress}.")
+    if not passes(lambda share: 0 <= share <= 1, progress):
+        raise ValueError(f"progress is the share of training done, step / total in [0, 1]; got {progress!r}.")
 
 
 def cosine(progress: float, start: float, end: float) -> float:

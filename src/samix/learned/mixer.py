@@ -266,6 +266,9 @@ class MixerConfig:
         check_not_negative(self, "mixer", "rescale", "init_std")
         check_below_one(self, "mixer", "dropout")
         check_at_least(1, self, "mixer", "reduction")
+        check_fields(
+            self, "mixer", ["reduction"], lambda value: value == int(value), "must be a whole number"
+        )
 
     def build(self, channels: int) -> Mixer:
         """A fresh Mixer for maps of `channels` channels."""

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from samix.contract import Around, Context, Losses, Model
-from samix.core.checks import check_share
+from samix.core.checks import check_kind, check_share
 from samix.core.mixed import Mixed, blend, blend_pairs, check_batch, check_finite, partners
 from samix.core.pairing import Pairing, check_alpha, draw_pairing
 from samix.core.renamed import OLD_NAMES, accept_old_names, read_old_name
@@ -84,6 +84,8 @@ class MixerTraining:
     learned: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        check_kind(self, "mixup", mixer=MixerConfig, mask=MaskLoss, adjusting=Adjusting)
+        check_kind(self, "mixup", copy=MomentumCopy, speed=Speed)
         check_alpha(self.alpha, "mixup.alpha")
         check_share(self, "mixup", "local", "eta")
 
@@ -298,6 +300,10 @@ class SAMix(LearnedMixing):
         torch.Size([4, 10])
         """
         check_network(network)
+        settings, objective = settings or cls.defaults(), objective or Objective()
+        for name, given, kind in (("settings", settings, LearnedMixup), ("objective", objective, Objective)):
+            if not isinstance(given, kind):
+                raise ValueError(f"{name} must be samix.{kind.__name__}(...), got {given!r}.")
         tokens = count_prefix_tokens(network) if prefix_tokens is None else prefix_tokens
         encoder = Encoder(
             network, layer, channels_last=channels_last, prefix_tokens=tokens, norm=norm, head=head
@@ -306,7 +312,7 @@ class SAMix(LearnedMixing):
         channels, _ = encoder.probe(size)
         warn_of_one_place(encoder, size)
         side = size if isinstance(size, int) else min(size)
-        model = (settings or cls.defaults()).build(method, Context(channels, side, Mixing))
+        model = settings.build(method, Context(channels, side, Mixing))
         return model.to(encoder.black(size).device)
 
     def forward(  # type: ignore[override]

@@ -8,7 +8,8 @@ from torch import Tensor, nn
 
 from samix.contract import Losses, Model
 from samix.core.checks import check_below_one, check_not_negative, check_positive_share
-from samix.core.mixed import Mixed, check_batch
+from samix.core.mixed import Mixed, check_batch, check_finite
+from samix.core.schedules import check_progress
 from samix.core.shapes import AnyLabels, Features, Images, Logits, Maps, Scalar, Size
 from samix.losses.classification import LabelLoss
 from samix.nn.conventions import as_logits
@@ -75,6 +76,7 @@ class Objective:
         >>> early.mixes_at(0.5), early.mixes_at(0.6), Objective().mixes_at(1.0)
         (True, False, True)
         """
+        check_progress(progress)
         return self.mix_until == 1 or progress < self.mix_until
 
 
@@ -189,6 +191,7 @@ class Supervised(Model):
     def forward(self, x: Images, y: AnyLabels, progress: float = 0.0) -> Losses:
         """Plain training."""
         check_batch(x, y, self.classes)
+        check_finite(x, len(x))
         return Losses(self.loss.clean(self.logits(x), y))
 
     def heads(self, x: Images) -> dict[str, Logits]:

@@ -67,8 +67,8 @@ def unpack_mapping(batch: Mapping[str, Any], keys: tuple[str, ...]) -> Batch:
 
 
 def recognise(batch: Mapping[str, Any]) -> tuple[str, str]:
-    """The keys of images and labels, if exactly one of each has a usual name."""
-    found = [[key for key in names if key in batch] for names in (IMAGE_KEYS, LABEL_KEYS)]
+    """The keys of images and labels, if exactly one of each has a usual name, in capitals or not."""
+    found = [[key for key in batch if str(key).lower() in names] for names in (IMAGE_KEYS, LABEL_KEYS)]
     if [len(each) for each in found] != [1, 1]:
         raise ValueError(
             f"images and labels are not clear from the keys {', '.join(map(str, batch))}: name them, "
@@ -91,6 +91,13 @@ def check_rest(rest: Sequence[Any]) -> None:
                 f"Mix mixes images and labels, and this batch holds {name} as well. Call "
                 "mixed = mix.mixed(x, y), then mixed.dense(masks) or mixed.boxes(boxes, labels)."
             )
+
+
+def check_pictures(x: object) -> None:
+    """Refuses masks, boxes and points of torchvision where images belong: their values are no colours."""
+    name = type(x).__name__
+    if is_torchvision(x) and name in MOVED_WITH_PIXELS:
+        raise ValueError(f"images must be a float tensor [B, C, H, W] or a tv_tensors.Image; got {name}.")
 
 
 def is_torchvision(value: object) -> bool:

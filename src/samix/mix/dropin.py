@@ -22,12 +22,21 @@ from samix.core.seeds import own_stream
 from samix.core.shapes import Images, Lam, RandomSource
 from samix.core.words import suggest
 from samix.methods.hints import Supplier
-from samix.mix.batches import is_torchvision, like_given, plain_tensor, unpack
+from samix.mix.batches import check_pictures, is_torchvision, like_given, plain_tensor, unpack
 from samix.mix.clips import mix_clips
 from samix.mix.config import describe, read_config, to_config
 from samix.mix.looks import check_looked_at, maps_of, warn_of_pixels
 from samix.mix.policies import Policies, one_policy, timm_policy
-from samix.mix.settings import RULES, Mode, check_mode, check_names, check_network, check_setting, stats_of
+from samix.mix.settings import (
+    RULES,
+    Mode,
+    check_layer,
+    check_mode,
+    check_names,
+    check_network,
+    check_setting,
+    stats_of,
+)
 from samix.mix.targets import Classes, Target, check_target, each_target, mix_target
 from samix.mixups import Hints
 from samix.mixups.switch import Choice
@@ -90,6 +99,7 @@ class Mix:
         check_mode(mode)
         check_network("model", model)
         check_network("teacher", teacher)
+        check_layer(layer)
         self.policy, self.mode = one_policy(policy, alpha, per_sample=mode != "batch"), mode
         self.classes, self.prob, self.correct_lam, self.smoothing = classes, prob, correct_lam, smoothing
         self.off_epoch, self.epoch, self.mixup_enabled = off_epoch, 0, True
@@ -268,5 +278,6 @@ class Mix:
 
 def check_batch(x: Tensor, y: Target) -> None:
     """Refuses what cannot be a batch of images, or of clips, with labels."""
+    check_pictures(x)
     check_images(x, axes=(4, 5))
     check_target(y, len(x))

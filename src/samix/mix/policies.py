@@ -1,11 +1,13 @@
 """The policy of a `Mix`, out of whatever names it: a word, a policy, several of them, shares."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
 from samix.core.words import suggest
 from samix.learned import LEARNED
+from samix.mix.settings import is_number
 from samix.mixups import MIXUPS, CutMix, MixUp, Policy
 from samix.mixups.switch import Switch, Switching
 
@@ -15,7 +17,8 @@ Policies: TypeAlias = str | Policy | Sequence[str | Policy] | Mapping[str, float
 def one_policy(given: Policies, alpha: float | None, *, per_sample: bool) -> Policy:
     """The policy, or one that switches between several, out of whatever the user gave."""
     if isinstance(given, Mapping):
-        if not given or min(given.values()) < 0 or sum(given.values()) <= 0:
+        numbers = all(is_number(share) and share >= 0 for share in given.values())
+        if not numbers or not 0 < sum(given.values()) < math.inf:
             raise ValueError(f"probabilities must be 0 or more and not all 0; got {dict(given)}.")
         shares = [(find_policy(name), float(share)) for name, share in given.items()]
     else:

@@ -13,6 +13,9 @@ from samix.core.words import suggest
 
 Mode: TypeAlias = Literal["batch", "pair", "elem", "half"]
 
+MOST_CLASSES = 2**31 - 1
+"""What a class index can be in any integer type; nobody's rows are as long."""
+
 TIMMS = ("mixup_alpha", "cutmix_alpha", "cutmix_minmax", "switch_prob", "label_smoothing", "num_classes")
 """Arguments of `timm.data.Mixup` that are called otherwise here; `Mix.timm` takes them."""
 THEIR_NAMES = {
@@ -52,16 +55,18 @@ def is_count(value: object, least: int) -> bool:
 def are_classes(value: Any) -> bool:
     """A number of classes, none, or one of both for each head."""
     if isinstance(value, Mapping):
-        return all(are_classes(each) for each in value.values())
+        return len(value) > 0 and all(are_classes(each) for each in value.values())
     if isinstance(value, tuple | list):
-        return all(are_classes(each) for each in value)
-    return value is None or is_count(value, 1)
+        return len(value) > 0 and all(are_classes(each) for each in value)
+    return value is None or (is_count(value, 1) and int(value) <= MOST_CLASSES)
 
 
 def are_keys(value: Any) -> bool:
-    """None, or at least two words."""
+    """None, or at least two different words."""
     words = not isinstance(value, str) and isinstance(value, Sequence)
-    return value is None or (words and len(value) >= 2 and all(isinstance(key, str) for key in value))
+    return value is None or (
+        words and all(isinstance(key, str) for key in value) and len(set(value)) == len(value) >= 2
+    )
 
 
 def is_truth(value: object) -> bool:
@@ -104,6 +109,12 @@ def check_network(name: str, value: object) -> None:
         raise ValueError(f"{name} must be a network, an nn.Module; got {type(value).__name__}.")
 
 
+def check_layer(layer: object) -> None:
+    """Refuses what is no name of a layer."""
+    if layer is not None and not isinstance(layer, str):
+        raise ValueError(f"layer must be a name such as 'layer4', got {layer!r}.")
+
+
 def check_mode(mode: object) -> None:
     """Refuses a mode that does not exist."""
     if mode not in get_args(Mode):
@@ -125,7 +136,12 @@ def stats_of(mean: Sequence[float] | None, std: Sequence[float] | None) -> Stats
         return None
     if mean is None or std is None:
         raise ValueError("mean and std belong together: give both, or neither for images in [0, 1].")
-    stats = Stats(tuple(float(value) for value in mean), tuple(float(value) for value in std))
+    try:
+        stats = Stats(tuple(float(value) for value in mean), tuple(float(value) for value in std))
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"mean and std have one number per channel each; got {mean!r} and {std!r}."
+        ) from None
     if not stats.mean or len(stats.mean) != len(stats.std):
         raise ValueError(
             f"mean and std have one value per channel each; got {list(stats.mean)} and {list(stats.std)}."

@@ -8,10 +8,11 @@ each head of a network.
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
+import torch
 from torch import Tensor
 
 from samix.core.mixed import Mixed
-from samix.mix.batches import rebuild
+from samix.mix.batches import is_torchvision, like_given, plain_tensor, rebuild
 
 Target: TypeAlias = Any
 """A tensor, or a tuple, list or dictionary of targets."""
@@ -31,9 +32,13 @@ def each_target(target: Target, change: Callable[[Tensor], Any]) -> Any:
 def check_target(target: Target, count: int) -> None:
     """Refuses what is no tensor, or not one label per image."""
     if isinstance(target, Tensor):
+        if target.is_complex() or target.layout is not torch.strided:
+            raise ValueError(f"labels must be whole or real numbers; got {target.dtype}, {target.layout}.")
         if target.shape[:1] != (count,):
             raise ValueError(f"{count} images but {len(target) if target.ndim else 'no'} labels.")
     elif isinstance(target, Mapping | tuple | list):
+        if not target:
+            raise ValueError(f"labels must be tensors; got an empty {type(target).__name__}.")
         for part in target.values() if isinstance(target, Mapping) else target:
             check_target(part, count)
     else:
@@ -68,7 +73,8 @@ def part_of(classes: Classes, head: str | int) -> Classes:
 def mix_one(mixed: Mixed, y: Tensor, classes: int | None, smoothing: float) -> Tensor:
     """One target: a map by the mask, a row or class index as soft row, any other float by lam."""
     if y.ndim > 2 and y.shape[-2:] == mixed.mask.shape[-2:]:
-        return mixed.dense(y)
+        dense = mixed.dense(plain_tensor(y))
+        return like_given(dense, y) if is_torchvision(y) else dense
     if y.ndim == 2 or not y.is_floating_point():
         width = y.shape[1] if y.ndim == 2 and classes is None else classes
         if width is None:

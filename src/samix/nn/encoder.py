@@ -68,9 +68,12 @@ class Encoder(nn.Module):
         head: str | None = None,
     ) -> None:
         super().__init__()
-        for name in (layer, norm, head):
+        find_layer(network, layer)
+        for name in (norm, head):
             if name is not None:
                 find_layer(network, name)
+        if not isinstance(prefix_tokens, int) or isinstance(prefix_tokens, bool) or prefix_tokens < 0:
+            raise ValueError(f"prefix_tokens must be a whole number from 0 on, got {prefix_tokens!r}.")
         self.network, self.layer, self.norm, self.head = network, layer, norm, head
         self.channels_last, self.prefix_tokens = channels_last, prefix_tokens
         self.still: tuple[str, ...] = ()
@@ -141,8 +144,9 @@ class Encoder(nn.Module):
 
     def black(self, size: int | Size) -> Images:
         """One black picture where, and of the type, the network's weights are; `size` its side or sides."""
-        sides = (size, size) if isinstance(size, int) else tuple(size)
-        return torch.zeros(1, image_channels(self.network), *sides).to(next(self.network.parameters()))
+        return torch.zeros(1, image_channels(self.network), *sides_of(size)).to(
+            next(self.network.parameters())
+        )
 
     @torch.no_grad()
     def probe(self, size: int | Size = 32) -> tuple[int, int]:
@@ -152,7 +156,7 @@ class Encoder(nn.Module):
         self.eval()
         try:
             maps, output = self.maps(x), self.output(x)
-        except (RuntimeError, AssertionError, IndexError) as error:
+        except (RuntimeError, AssertionError, IndexError, TypeError, KeyError) as error:
             raise ValueError(
                 f"the network cannot run a picture {list(x.shape)}: {str(error).splitlines()[0]} "
                 "Networks made for another size need size=."
@@ -170,6 +174,19 @@ class Encoder(nn.Module):
                 "if its maps are [B, h, w, C], pass channels_last=True."
             )
         return maps.shape[1], output.shape[1]
+
+
+def sides_of(size: int | Size) -> Size:
+    """Height and width out of one number for both, or two."""
+    sides = (size, size) if isinstance(size, int) else size
+    if not isinstance(sides, tuple | list) or len(sides) != 2 or not all(map(is_side, sides)):
+        raise ValueError(f"size must be a side in pixels, or height and width, from 1 to 4096; got {size!r}.")
+    return sides[0], sides[1]
+
+
+def is_side(side: object) -> bool:
+    """Whether a picture may be so high or wide."""
+    return isinstance(side, int) and not isinstance(side, bool) and 1 <= side <= 4096
 
 
 def momentum_copy(network: AnyNetwork) -> AnyNetwork:
@@ -195,6 +212,8 @@ class Reached(Exception):
 
 def find_layer(network: nn.Module, layer: str) -> nn.Module:
     """The submodule of that name, also below wrappers (`layer1` finds `module.layer1`)."""
+    if not isinstance(layer, str):
+        raise ValueError(f"a layer is a name such as 'layer4', got {layer!r}.")
     names = [name for name, _ in network.named_modules() if name]
     if layer in names:
         return network.get_submodule(layer)

@@ -4,7 +4,7 @@ import torch
 from torch import Tensor
 
 from samix.contract import Around, Losses
-from samix.core.mixed import Mixed, check_batch
+from samix.core.mixed import Mixed, check_batch, check_finite
 from samix.core.pairing import Pairing
 from samix.core.shapes import AnyLabels, Images, Logits, Maps, Stats
 from samix.losses.classification import jensen_shannon
@@ -50,6 +50,7 @@ class Mixing(Around):
         if not self.method.objective.mixes_at(progress):
             return self.method(x, y, progress)
         check_batch(x, y, self.method.classes)
+        check_finite(x, len(x))
         if self.policy.consistency:
             return Losses(self.consistent_loss(x, y))
         pairing = self.policy.draw(len(x), device=x.device)
