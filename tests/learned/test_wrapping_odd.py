@@ -162,11 +162,11 @@ BATCHES = {
     "float labels": (X, Y.float(), r"class indices.*torch\.float32"),
     "complex labels": (X, Y.to(torch.complex64), r"class indices.*torch\.complex64"),
     "narrow rows": (X, torch.rand(4, 3), r"got \[4, 3\]"),
-    "a picture of NaN": (X.index_fill(0, torch.tensor([2]), math.nan), Y, "picture 2 of the batch holds NaN"),
+    "a picture of NaN": (X.index_fill(0, torch.tensor([2]), math.nan), Y, "values at position 2 of the batch"),
     "an infinite pixel": (
         X.masked_fill(X[1].max() == X, math.inf),
         Y,
-        "picture 1 of the batch holds NaN or inf",
+        "values at position 1 of the batch",
     ),
 }
 
