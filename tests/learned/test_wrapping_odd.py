@@ -114,7 +114,9 @@ CASES = [(name, value, words) for name, values in ARGUMENTS.items() for value, w
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "words"), CASES, ids=[f"{name}={value!r}" for name, value, _ in CASES]
+    ("name", "value", "words"),
+    CASES,
+    ids=[f"{name}={value!r}".partition(" at 0x")[0] for name, value, _ in CASES],
 )
 def test_error_odd_arguments(unchecked_shapes, name, value, words):
     with pytest.raises(ValueError, match=words):
@@ -162,7 +164,11 @@ BATCHES = {
     "float labels": (X, Y.float(), r"class indices.*torch\.float32"),
     "complex labels": (X, Y.to(torch.complex64), r"class indices.*torch\.complex64"),
     "narrow rows": (X, torch.rand(4, 3), r"got \[4, 3\]"),
-    "a picture of NaN": (X.index_fill(0, torch.tensor([2]), math.nan), Y, "values at position 2 of the batch"),
+    "a picture of NaN": (
+        X.index_fill(0, torch.tensor([2]), math.nan),
+        Y,
+        "values at position 2 of the batch",
+    ),
     "an infinite pixel": (
         X.masked_fill(X[1].max() == X, math.inf),
         Y,

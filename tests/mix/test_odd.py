@@ -183,7 +183,9 @@ CASES = [(name, value, words) for name, values in ARGUMENTS.items() for value, w
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "words"), CASES, ids=[f"{name}={value!r}" for name, value, _ in CASES]
+    ("name", "value", "words"),
+    CASES,
+    ids=[f"{name}={value!r}".partition(" at 0x")[0] for name, value, _ in CASES],
 )
 def test_error_odd_arguments(unchecked_shapes, name, value, words):
     with pytest.raises(ValueError, match=words):
