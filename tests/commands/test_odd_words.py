@@ -122,9 +122,8 @@ def test_invariant_odd_values_are_taken_or_refused_by_the_field(quick, unchecked
             said = complaint(base, field, value)
             refused += bool(said)
             called = CALLED.get(field, field.rpartition(".")[2])
-            own = (called in said or field in said) and not any(
-                words in said.replace(value, "") for words in PARSERS
-            )
+            named = called in said or field in said
+            own = named and not any(words in said.replace(value, "") for words in PARSERS)
             if said and not own:
                 wrong[field, value] = said
     assert not wrong, "\n".join(f"{field}={value!r}: {said[:200]}" for (field, value), said in wrong.items())

@@ -26,6 +26,8 @@ PLACES = {
 
 @pytest.mark.parametrize("name", PLACES)
 def test_shape_of_the_map_that_a_mixer_reads(name):
+    if name.startswith("regnety") and torch.__version__.startswith("2.5."):
+        pytest.skip("torch 2.5 cannot build a RegNet on the meta device")
     side, layer, channels, map_side, norm, prefix, last = PLACES[name]
     with torch.device("meta"):
         encoder = Network(name=f"timm:{name}").build(side)

@@ -59,7 +59,7 @@ def override(base: AnyRecipe, words: list[str]) -> AnyRecipe:
 
 def check_lengths(words: list[str]) -> None:
     """Refuses values that are longer than any path, and than any number that Python reads."""
-    for word, following in zip(words, [*words[1:], ""], strict=True):
+    for word, following in zip(words, [*words, ""][1:], strict=True):
         name, equals, value = word.partition("=")
         value = value if equals else following
         if word.startswith("--") and len(value) > LONGEST:
