@@ -272,7 +272,7 @@ def test_error_layers(make):
 
 def test_error_layers_given_as_one_word(unchecked_shapes):
     with pytest.raises(
-        ValueError, match=r"mixup.layers must be a tuple of names \(add a comma\), got layer4"
+        ValueError, match=r"mixup.layers must be a tuple of names \(add a comma\), got 'layer4'"
     ):
         ManifoldMix(layers="layer4")
 

@@ -5,6 +5,7 @@ They travel as tiles of canvases that are as large as a view: `pack` lays them o
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from samix.core.checks import check_at_least, check_not_negative, check_positive_share
@@ -41,7 +42,8 @@ def pack(crops: list[Tensor], size: int) -> Tensor:
     """
     batch, channels, _, side = crops[0].shape
     each = size // side
-    canvases = crops[0].new_zeros(-(-len(crops) // each**2), batch, channels, size, size)
+    shape = (-(-len(crops) // each**2), batch, channels, size, size)
+    canvases = torch.zeros(shape, dtype=crops[0].dtype, device=crops[0].device)
     for crop, place in zip(crops, tiles(len(crops), side, each), strict=True):
         canvases[place] = crop
     return canvases.flatten(0, 1)
