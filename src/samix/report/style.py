@@ -18,12 +18,13 @@ COLOURS = {
     "mixup": "#0072b2",
     "cutmix": "#e69f00",
     "automix": "#009e73",
+    "adautomix": "#56b4e9",
     "samix": "#d55e00",
     "samix-i": "#d55e00",
     "samix-c": "#8b2e7f",
 }
 SPARE = ("#cc79a7", "#56b4e9", "#8c6bb1", "#7f5539", "#000000")
-MARKERS = {"plain": "o", "mixup": "s", "cutmix": "^", "automix": "D", "samix": "o"}
+MARKERS = {"plain": "o", "mixup": "s", "cutmix": "^", "automix": "D", "adautomix": "D", "samix": "o"}
 INK, FAINT = "#222222", "#8a8a8a"
 
 RC: Any = {

@@ -100,7 +100,8 @@ def verdict(lines: Sequence[Line]) -> str:
         text += f" and {lead_of(best, plain):.2f} more than {escape(plain.group.method)}"
     difference = paired_difference(scores_by_seed(best.group), scores_by_seed(behind.group))
     if difference is not None and difference.word == "tie":
-        text += f". The first two are a tie: seed by seed they differ by {difference.text(2)}"
+        differ = difference.text(2).removesuffix(f" {difference.word}")
+        text += f". The first two are a tie: seed by seed they differ by {differ}"
     if any(line.values[line.group.accuracy].std is None for line in measured):
         text += ". Methods with one seed only: small differences may be chance"
     return text + "."
