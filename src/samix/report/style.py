@@ -18,7 +18,7 @@ COLOURS = {
     "mixup": "#0072b2",
     "cutmix": "#e69f00",
     "automix": "#009e73",
-    "adautomix": "#56b4e9",
+    "adautomix": "#332288",
     "samix": "#d55e00",
     "samix-i": "#d55e00",
     "samix-c": "#8b2e7f",
