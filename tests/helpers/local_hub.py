@@ -111,8 +111,11 @@ class Handler(BaseHTTPRequestHandler):
 @pytest.fixture
 def hub(monkeypatch, tmp_path_factory) -> Iterator[LocalHub]:
     """The Hub is this machine, its cache is empty, and nobody is logged in."""
+    import huggingface_hub
     from huggingface_hub import constants
 
+    if huggingface_hub.__version__.startswith("0."):
+        pytest.skip("before 1.0 the Hub's address was fixed when huggingface_hub was imported")
     server = LocalHub()
     threading.Thread(target=server.serve_forever, daemon=True).start()
     home = tmp_path_factory.mktemp("hub")
@@ -123,7 +126,7 @@ def hub(monkeypatch, tmp_path_factory) -> Iterator[LocalHub]:
         "HF_TOKEN_PATH": str(home / "token"),
         "HF_STORED_TOKENS_PATH": str(home / "tokens"),
     }.items():
-        monkeypatch.setattr(constants, name, value, raising=False)  # older ones have no stored tokens
+        monkeypatch.setattr(constants, name, value)
     for name in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"):
         monkeypatch.delenv(name, raising=False)
     yield server
